@@ -1,0 +1,113 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+/// Every Swift target is built with the same, strictest settings.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("ImmutableWeakCaptures"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+]
+
+/// A test target for one module, beside what every test may use.
+func tests(of module: String, dependencies: [Target.Dependency]) -> Target {
+    .testTarget(
+        name: "\(module)Tests",
+        dependencies: dependencies + ["TestSupport"],
+        path: "Tests/\(module)Tests",
+        swiftSettings: strict
+    )
+}
+
+let package = Package(
+    name: "subledger",
+    products: [.executable(name: "subledger", targets: ["subledger"])],
+    targets: [
+        .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+        .target(name: "Postgres", dependencies: ["CPostgres"], swiftSettings: strict),
+        .target(name: "Crypto", dependencies: ["COpenSSL"], swiftSettings: strict),
+        .target(name: "Ledger", swiftSettings: strict),
+        .target(name: "AppStore", dependencies: ["Crypto", "Ledger"], swiftSettings: strict),
+        .target(
+            name: "Schema",
+            path: "schema",
+            exclude: ["README.md"],
+            resources: [.embedInCode("migrations"), .embedInCode("statements")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "EventLog",
+            dependencies: ["AppStore", "Crypto", "Ledger", "Postgres", "Schema"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "Projections",
+            dependencies: ["Ledger", "Postgres"],
+            path: "Projections",
+            exclude: ["README.md"],
+            resources: [
+                .embedInCode("Entitlement/entitlement_tables.sql"),
+                .embedInCode("Entitlement/entitlement_views.sql"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "LedgerService",
+            dependencies: [
+                "AppStore", "Crypto", "EventLog", "Ledger", "Postgres", "Projections", "Schema",
+            ],
+            swiftSettings: strict
+        ),
+        .target(name: "AppStoreSimulator", dependencies: ["Crypto"], swiftSettings: strict),
+        .target(
+            name: "Benchmarks",
+            dependencies: [
+                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger", "LedgerService",
+                "Postgres", "Projections",
+            ],
+            path: "Tests/Benchmarks",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "subledger",
+            dependencies: [
+                "AppStore", "AppStoreSimulator", "Benchmarks", "EventLog", "Ledger",
+                "LedgerService", "Postgres", "Projections", "Schema",
+            ],
+            swiftSettings: strict
+        ),
+
+        .target(
+            name: "TestSupport",
+            dependencies: ["Postgres"],
+            path: "Tests/TestSupport",
+            swiftSettings: strict
+        ),
+        tests(of: "Postgres", dependencies: ["Postgres"]),
+        tests(of: "Crypto", dependencies: ["Crypto"]),
+        tests(of: "Ledger", dependencies: ["Ledger"]),
+        tests(of: "AppStore", dependencies: ["AppStore", "AppStoreSimulator", "Crypto", "Ledger"]),
+        tests(of: "Schema", dependencies: ["EventLog", "Postgres", "Schema"]),
+        tests(
+            of: "EventLog",
+            dependencies: ["AppStore", "Crypto", "EventLog", "Ledger", "Postgres", "Schema"]
+        ),
+        tests(of: "Projections", dependencies: ["Ledger", "Postgres", "Projections"]),
+        tests(
+            of: "LedgerService",
+            dependencies: [
+                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger", "LedgerService",
+                "Postgres", "Projections", "Schema",
+            ]
+        ),
+        tests(of: "AppStoreSimulator", dependencies: ["AppStoreSimulator", "Crypto"]),
+        tests(of: "Subledger", dependencies: ["subledger", "LedgerService", "Postgres"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

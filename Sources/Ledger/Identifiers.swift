@@ -1,0 +1,74 @@
+/// One of Apple's numbers for a transaction, an order line or an app transaction.
+///
+/// Apple sends them as text. Canonical decimals below 2^63 are held as the number itself; any
+/// other text (none was ever seen) is kept as a symbol, so that nothing is lost.
+public struct AppleID: Hashable, Sendable, CustomStringConvertible {
+    private enum Form: Hashable, Sendable {
+        case number(UInt64)
+        case text(Symbol)
+    }
+
+    private let form: Form
+
+    /// Reads an identifier from Apple's text.
+    public init(_ text: String) {
+        if let number = UInt64(text), number < 1 << 63, String(number) == text {
+            form = .number(number)
+        } else {
+            form = .text(Symbol(text))
+        }
+    }
+
+    /// Makes an identifier from its number.
+    public init(_ number: UInt64) { form = .number(number) }
+
+    /// The identifier as Apple wrote it.
+    public var description: String {
+        switch form {
+        case .number(let number): String(number)
+        case .text(let symbol): symbol.text
+        }
+    }
+}
+
+/// A UUID: an `appAccountToken` or a `notificationUUID`.
+public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
+    /// The 128 bits, most significant first.
+    public var bits: UInt128
+
+    /// Makes a UUID from its bits.
+    public init(bits: UInt128) { self.bits = bits }
+
+    /// Reads `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` in either case; nil for anything else.
+    public init?(_ text: String) {
+        var bits: UInt128 = 0
+        var place = 0
+        for byte in text.utf8 {
+            if place == 8 || place == 13 || place == 18 || place == 23 {
+                guard byte == 0x2D else { return nil }
+            } else {
+                let digit: UInt8
+                switch byte {
+                case 0x30...0x39: digit = byte - 0x30
+                case 0x41...0x46: digit = byte - 0x41 + 10
+                case 0x61...0x66: digit = byte - 0x61 + 10
+                default: return nil
+                }
+                bits = bits << 4 | UInt128(digit)
+            }
+            place += 1
+        }
+        guard place == 36 else { return nil }
+        self.bits = bits
+    }
+
+    /// The UUID in lower case.
+    public var description: String {
+        var result = ""
+        for place in 0..<32 {
+            if place == 8 || place == 12 || place == 16 || place == 20 { result += "-" }
+            result += String(Int((bits >> UInt128(124 - place * 4)) & 0xF), radix: 16)
+        }
+        return result
+    }
+}

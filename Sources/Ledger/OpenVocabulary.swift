@@ -1,0 +1,23 @@
+/// An enumeration of Apple's that may grow: an unknown value is kept as its own text.
+public protocol OpenVocabulary: Hashable, Sendable, CustomStringConvertible {
+    /// The values that this program knows, with Apple's spelling.
+    static var known: [(text: String, value: Self)] { get }
+
+    /// The case that keeps an unknown text.
+    static func unknown(_ text: Symbol) -> Self
+
+    /// The kept text of the unknown case, nil for known ones.
+    var unknownText: Symbol? { get }
+}
+
+extension OpenVocabulary {
+    /// The value that Apple spells so; never fails.
+    public init(_ text: String) {
+        self = Self.known.first { $0.text == text }?.value ?? .unknown(Symbol(text))
+    }
+
+    /// Apple's spelling.
+    public var description: String {
+        unknownText?.text ?? Self.known.first { $0.value == self }?.text ?? ""
+    }
+}

@@ -1,0 +1,41 @@
+internal import Synchronization
+
+/// A text of few distinct values (a product, a currency, an unknown enum value), held once.
+///
+/// Comparing two symbols compares two integers; a fact made of symbols is copied without
+/// reference counting, which is what makes folding fast. Equal texts give equal symbols for the
+/// life of the process; the number behind a symbol means nothing outside it and orders nothing.
+public struct Symbol: Hashable, Sendable {
+    private let index: UInt32
+
+    /// Looks the text up, or adds it.
+    public init(_ text: String) {
+        index = Self.table.withLock { table in
+            if let known = table.indices[text] { return known }
+            let index = UInt32(table.texts.count)
+            table.texts.append(text)
+            table.indices[text] = index
+            return index
+        }
+    }
+
+    /// The symbol's text.
+    public var text: String {
+        Self.table.withLock { $0.texts[Int(index)] }
+    }
+
+    private struct Table {
+        var texts: [String] = []
+        var indices: [String: UInt32] = [:]
+    }
+
+    private static let table = Mutex(Table())
+}
+
+extension Symbol: ExpressibleByStringLiteral, CustomStringConvertible {
+    /// Makes a symbol from a literal.
+    public init(stringLiteral text: String) { self.init(text) }
+
+    /// The symbol's text.
+    public var description: String { text }
+}

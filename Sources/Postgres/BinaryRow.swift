@@ -1,0 +1,93 @@
+/// A reader over one row of a binary COPY; each call reads the next field.
+///
+/// It is valid only during the call it is handed to, so it cannot be copied.
+@safe public struct BinaryRow: ~Copyable {
+    private let bytes: UnsafeRawBufferPointer
+    private var offset = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
+
+    /// Skips the signature, the flags and the header extension.
+    mutating func skipHeader() throws(PostgresError) {
+        guard unsafe bytes.count >= 19 else { throw Self.truncated }
+        offset = 15
+        let extra = Int(integer(UInt32.self))
+        offset += extra
+    }
+
+    /// Reads the field count; false at the end marker or where the message holds only the header.
+    mutating func beginRow() throws(PostgresError) -> Bool {
+        guard unsafe offset + 2 <= bytes.count else { return false }
+        return integer(Int16.self) >= 0
+    }
+
+    /// The next field's length in bytes, or nil when it is null.
+    private mutating func length() -> Int? {
+        let length = integer(Int32.self)
+        return length < 0 ? nil : Int(length)
+    }
+
+    private mutating func integer<I: FixedWidthInteger>(_ type: I.Type) -> I {
+        let value = unsafe I(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: type))
+        offset += MemoryLayout<I>.size
+        return value
+    }
+
+    /// The next field, a smallint, integer or bigint.
+    public mutating func int() -> Int64? {
+        guard let length = length() else { return nil }
+        switch length {
+        case 2: return Int64(integer(Int16.self))
+        case 4: return Int64(integer(Int32.self))
+        case 8: return integer(Int64.self)
+        default: preconditionFailure("an integer column of \(length) bytes")
+        }
+    }
+
+    /// The next field, a boolean.
+    public mutating func bool() -> Bool? {
+        guard length() != nil else { return nil }
+        return integer(UInt8.self) != 0
+    }
+
+    /// The next field, a `timestamptz`, in milliseconds since 1970.
+    public mutating func instant() -> Int64? {
+        guard length() != nil else { return nil }
+        let microseconds = integer(Int64.self)
+        return floorDivide(microseconds, by: 1000) + Bind.postgresEpochMilliseconds
+    }
+
+    /// The next field, a `uuid`.
+    public mutating func uuid() -> UInt128? {
+        guard length() != nil else { return nil }
+        return integer(UInt128.self)
+    }
+
+    /// The next field, text.
+    public mutating func text() -> String? {
+        unsafe withBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The next field's bytes.
+    public mutating func byteArray() -> [UInt8]? {
+        unsafe withBytes { unsafe Array($0) }
+    }
+
+    /// Lends the next field's bytes to `body`; nil when it is null.
+    public mutating func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
+        guard let length = length() else { return nil }
+        let slice = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length])
+        offset += length
+        return unsafe body(slice)
+    }
+
+    /// Skips the next field.
+    public mutating func skip() {
+        if let length = length() { offset += length }
+    }
+
+    private static let truncated = PostgresError(
+        code: .unexpectedResult,
+        message: "a COPY message was shorter than its header"
+    )
+}

@@ -1,0 +1,250 @@
+internal import CPostgres
+
+/// One session with a PostgreSQL server, whose calls block.
+///
+/// The object owns its `PGconn` and frees it with itself. It is not `Sendable`: one thread uses it
+/// at a time, and the compiler checks that.
+@safe public final class Connection {
+    private let handle: OpaquePointer
+
+    /// Opens a session and sets what every session of this program relies on: UTC, no notices.
+    ///
+    /// - Parameter conninfo: libpq's `key=value` form or a `postgresql://` URL.
+    /// - Throws: `PostgresError` with `code == .connection` when no session could be opened.
+    public init(_ conninfo: String) throws(PostgresError) {
+        guard let handle = unsafe PQconnectdb(conninfo) else {
+            throw PostgresError(code: .connection, message: "libpq is out of memory")
+        }
+        unsafe self.handle = handle
+        guard unsafe PQstatus(handle) == CONNECTION_OK else {
+            // The object is whole here, so `deinit` finishes the failed PGconn.
+            throw connectionError
+        }
+        unsafe PQsetNoticeReceiver(handle, { _, _ in }, nil)
+        try execute("set time zone 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'iso_8601'")
+    }
+
+    deinit { unsafe PQfinish(handle) }
+
+    /// Whether the session is still usable; false after a lost connection.
+    public var isAlive: Bool { unsafe PQstatus(handle) == CONNECTION_OK }
+
+    /// Whether a transaction block is open, failed or not.
+    public var isInTransaction: Bool {
+        unsafe PQtransactionStatus(handle) != PQTRANS_IDLE
+    }
+
+    /// The server's version as libpq counts it, 150018 for 15.18.
+    public var serverVersion: Int { Int(unsafe PQserverVersion(handle)) }
+
+    /// Runs one statement with binds and returns its rows.
+    ///
+    /// - Throws: `PostgresError`; the transaction around it, if any, is then to be rolled back.
+    @discardableResult
+    public func query(_ sql: String, _ binds: [Bind] = []) throws(PostgresError) -> Rows {
+        let encoded = binds.map(\.encoded)
+        var flat: [UInt8] = []
+        flat.reserveCapacity(encoded.reduce(0) { $0 + ($1?.count ?? 0) + 1 })
+        var offsets: [Int?] = []
+        for value in encoded {
+            guard let value else {
+                offsets.append(nil)
+                continue
+            }
+            offsets.append(flat.count)
+            flat.append(contentsOf: value)
+            flat.append(0)
+        }
+        let oids = binds.map(\.oid)
+        let lengths = encoded.map { Int32($0?.count ?? 0) }
+        let formats = binds.map(\.format)
+        let result: OpaquePointer? = unsafe flat.withUnsafeBytes { bytes in
+            let base = unsafe bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            let pointers: [UnsafePointer<CChar>?] = unsafe offsets.map { offset in
+                unsafe offset.flatMap { unsafe base?.advanced(by: $0) }
+            }
+            return unsafe PQexecParams(
+                handle,
+                sql,
+                Int32(binds.count),
+                oids,
+                pointers,
+                lengths,
+                formats,
+                1
+            )
+        }
+        return try checked(unsafe Rows(adopting: result))
+    }
+
+    /// Runs one or more statements without binds; their rows are dropped.
+    public func execute(_ sql: String) throws(PostgresError) {
+        let result = unsafe PQexec(handle, sql)
+        _ = try checked(unsafe Rows(adopting: result))
+    }
+
+    /// Runs `body` between BEGIN and COMMIT.
+    ///
+    /// Any error rolls back and is thrown on. A connection lost during COMMIT is thrown as `.connection`: the outcome is unknown.
+    public func transaction<Value, Failure: Error>(
+        _ begin: String = "begin",
+        _ body: (Connection) throws(Failure) -> Value
+    ) throws -> Value {
+        try execute(begin)
+        let value: Value
+        do {
+            value = try body(self)
+        } catch {
+            // A rollback that fails has lost the session, and with it the transaction.
+            try? execute("rollback")
+            throw error
+        }
+        try execute("commit")
+        return value
+    }
+
+    /// Streams `copy … to stdout (format binary)`, one call of `row` for each row.
+    ///
+    /// The reader handed to `row` is valid during that call only.
+    public func copyOut<Failure: Error>(
+        _ sql: String,
+        row: (inout BinaryRow) throws(Failure) -> Void
+    ) throws {
+        let start = unsafe Rows(adopting: PQexec(handle, sql))
+        try check(start, expecting: PGRES_COPY_OUT)
+        var isFirst = true
+        while true {
+            var buffer: UnsafeMutablePointer<CChar>?
+            let count = unsafe PQgetCopyData(handle, &buffer, 0)
+            guard count > 0 else {
+                if count == -2 {
+                    throw connectionError
+                }
+                break
+            }
+            defer { unsafe PQfreemem(buffer) }
+            var reader = unsafe BinaryRow(
+                UnsafeRawBufferPointer(start: buffer, count: Int(count))
+            )
+            // The 19-byte header comes with the first row.
+            if isFirst { try reader.skipHeader() }
+            isFirst = false
+            guard try reader.beginRow() else { continue }
+            do {
+                try row(&reader)
+            } catch {
+                unsafe drainCopyOut()
+                throw error
+            }
+        }
+        try finishCopy()
+    }
+
+    /// Runs `copy … from stdin (format binary)`; `body` writes rows with the writer it is handed.
+    ///
+    /// - Returns: what `body` returned.
+    public func copyIn<Value>(
+        _ sql: String,
+        _ body: (CopyWriter) throws -> Value
+    ) throws -> Value {
+        let start = unsafe Rows(adopting: PQexec(handle, sql))
+        try check(start, expecting: PGRES_COPY_IN)
+        let writer = CopyWriter(self)
+        let value: Value
+        do {
+            value = try body(writer)
+            try writer.finish()
+        } catch {
+            unsafe PQputCopyEnd(handle, "given up by the client")
+            try? finishCopy()
+            throw error
+        }
+        guard unsafe PQputCopyEnd(handle, nil) == 1 else {
+            throw connectionError
+        }
+        try finishCopy()
+        return value
+    }
+
+    /// Sends bytes of a COPY that `copyIn` began.
+    func putCopyData(_ bytes: [UInt8]) throws(PostgresError) {
+        let sent = unsafe bytes.withUnsafeBytes { raw in
+            unsafe PQputCopyData(
+                handle,
+                raw.baseAddress?.assumingMemoryBound(to: CChar.self),
+                Int32(raw.count)
+            )
+        }
+        guard sent == 1 else {
+            throw connectionError
+        }
+    }
+
+    /// Reads what follows the end of a COPY and throws the server's verdict.
+    private func finishCopy() throws(PostgresError) {
+        var failure: PostgresError?
+        while let result = unsafe PQgetResult(handle) {
+            do {
+                _ = try checked(unsafe Rows(adopting: result))
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
+        guard isAlive else {
+            throw connectionError
+        }
+    }
+
+    /// Reads a COPY to its end after the caller gave up, so that the session stays usable.
+    @unsafe private func drainCopyOut() {
+        if let cancel = unsafe PQgetCancel(handle) {
+            var message = [CChar](repeating: 0, count: 256)
+            _ = unsafe PQcancel(cancel, &message, 256)
+            unsafe PQfreeCancel(cancel)
+        }
+        while true {
+            var buffer: UnsafeMutablePointer<CChar>?
+            guard unsafe PQgetCopyData(handle, &buffer, 0) > 0 else { break }
+            unsafe PQfreemem(buffer)
+        }
+        try? finishCopy()
+    }
+
+    private func checked(_ rows: Rows) throws(PostgresError) -> Rows {
+        switch rows.status {
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: return rows
+        default: throw failure(of: rows)
+        }
+    }
+
+    private func check(_ rows: Rows, expecting status: ExecStatusType) throws(PostgresError) {
+        guard rows.status == status else { throw failure(of: rows) }
+    }
+
+    private func failure(of rows: Rows) -> PostgresError {
+        if let state = rows.sqlState {
+            // 57P01–57P03 end the session; the caller must not think it can go on with it.
+            return PostgresError(
+                code: isAlive ? .server : .connection,
+                sqlState: state,
+                message: rows.errorMessage
+            )
+        }
+        return PostgresError(
+            code: isAlive ? .unexpectedResult : .connection,
+            message: isAlive
+                ? "the server answered with \(rows.status)" : connectionError.message
+        )
+    }
+
+    /// What libpq says of the session, as an error.
+    private var connectionError: PostgresError {
+        var text = unsafe String(cString: PQerrorMessage(handle))
+        while text.last?.isWhitespace == true { text.removeLast() }
+        return PostgresError(
+            code: .connection,
+            message: text.isEmpty ? "the connection was lost" : text
+        )
+    }
+}

@@ -1,0 +1,131 @@
+/// Rows in PostgreSQL's binary COPY format, one field a call.
+///
+/// A pure value: whoever makes rows needs no connection. `CopyWriter` sends it.
+public struct RowBuffer: Sendable {
+    /// The encoded rows, without the header and the end marker.
+    public private(set) var bytes: [UInt8] = []
+
+    /// How many rows were begun.
+    public private(set) var rowCount = 0
+
+    /// Makes an empty buffer.
+    public init() {}
+
+    /// Begins a row of so many columns; exactly that many field calls must follow.
+    public mutating func beginRow(columns: Int) {
+        rowCount += 1
+        append(Int16(columns))
+    }
+
+    /// Adds a null field.
+    public mutating func null() { append(Int32(-1)) }
+
+    /// Adds a `bigint` field.
+    public mutating func int64(_ value: Int64?) {
+        guard let value else { return null() }
+        append(Int32(8))
+        append(value)
+    }
+
+    /// Adds an `integer` field.
+    public mutating func int32(_ value: Int32?) {
+        guard let value else { return null() }
+        append(Int32(4))
+        append(value)
+    }
+
+    /// Adds a `smallint` field.
+    public mutating func int16(_ value: Int16?) {
+        guard let value else { return null() }
+        append(Int32(2))
+        append(value)
+    }
+
+    /// Adds a `boolean` field.
+    public mutating func bool(_ value: Bool?) {
+        guard let value else { return null() }
+        append(Int32(1))
+        bytes.append(value ? 1 : 0)
+    }
+
+    /// Adds a `timestamptz` field from milliseconds since 1970.
+    public mutating func instant(milliseconds value: Int64?) {
+        guard let value else { return null() }
+        append(Int32(8))
+        append((value - Bind.postgresEpochMilliseconds) * 1000)
+    }
+
+    /// Adds a `timestamptz` field that holds infinity.
+    public mutating func infinity() {
+        append(Int32(8))
+        append(Int64.max)
+    }
+
+    /// Adds a `uuid` field.
+    public mutating func uuid(_ value: UInt128?) {
+        guard let value else { return null() }
+        append(Int32(16))
+        append(value)
+    }
+
+    /// Adds a `text` field.
+    public mutating func text(_ value: String?) {
+        guard let value else { return null() }
+        append(Int32(value.utf8.count))
+        bytes.append(contentsOf: value.utf8)
+    }
+
+    /// Adds a `bytea` field.
+    public mutating func bytea(_ value: [UInt8]?) {
+        guard let value else { return null() }
+        append(Int32(value.count))
+        bytes.append(contentsOf: value)
+    }
+
+    /// Adds a `bigint[]` field.
+    public mutating func int64Array(_ values: [Int64]?) {
+        guard let values else { return null() }
+        let dimensions = values.isEmpty ? 0 : 1
+        append(Int32(12 + dimensions * 8 + values.count * 12))
+        append(Int32(dimensions))
+        append(Int32(0))
+        append(UInt32(20))
+        if !values.isEmpty {
+            append(Int32(values.count))
+            append(Int32(1))
+        }
+        for value in values {
+            append(Int32(8))
+            append(value)
+        }
+    }
+
+    /// Adds a `text[]` field.
+    public mutating func textArray(_ values: [String]?) {
+        guard let values else { return null() }
+        let dimensions = values.isEmpty ? 0 : 1
+        let size = values.reduce(12 + dimensions * 8) { $0 + 4 + $1.utf8.count }
+        append(Int32(size))
+        append(Int32(dimensions))
+        append(Int32(0))
+        append(UInt32(25))
+        if !values.isEmpty {
+            append(Int32(values.count))
+            append(Int32(1))
+        }
+        for value in values {
+            append(Int32(value.utf8.count))
+            bytes.append(contentsOf: value.utf8)
+        }
+    }
+
+    /// Empties the buffer and keeps its memory.
+    public mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        rowCount = 0
+    }
+
+    private mutating func append<I: FixedWidthInteger>(_ value: I) {
+        unsafe withUnsafeBytes(of: value.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+    }
+}
