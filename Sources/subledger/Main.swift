@@ -1,1 +1,12 @@
-@main struct Main { static func main() {} }
+internal import Glibc
+
+/// The command line.
+@main
+enum Main {
+    static func main() {
+        Interruption.install()
+        let status = Program.run(Array(CommandLine.arguments.dropFirst()))
+        if Interruption.isRequested { exit(Interruption.exitStatus) }
+        exit(status.rawValue)
+    }
+}

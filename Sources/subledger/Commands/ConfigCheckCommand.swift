@@ -1,0 +1,77 @@
+internal import Ledger
+internal import LedgerService
+
+/// `subledger config check`.
+enum ConfigCheckCommand {
+    static let command = Command(
+        name: "config check",
+        summary: "Check subledger.json and show what it says.",
+        options: [.config, .json],
+        details: """
+            The format is described in docs/configuration.md. Nothing is changed and no database
+            is needed; certificate files are opened.
+            """,
+        run: run
+    )
+
+    private static func run(_ arguments: Arguments) throws -> ExitCode {
+        _ = try arguments.operands()
+        let path = arguments.value("--config") ?? Configuration.defaultPath
+        let configuration = try Configuration(path: path)
+        let output = Output.standard()
+        if arguments.has("--json") {
+            try output.line(json(configuration))
+        } else {
+            try output.table(table(configuration))
+            if configuration.apps.isEmpty { try output.line("no apps: nothing would be accepted") }
+        }
+        try output.flush()
+        return .done
+    }
+
+    private static func table(_ configuration: Configuration) -> TextTable {
+        var table = TextTable(
+            "~bundle_id",
+            "#app_apple_id",
+            "environments",
+            "#grace",
+            "#products",
+            "billing retry"
+        )
+        for app in configuration.apps {
+            table.add(
+                app.bundleID,
+                app.appAppleID.map { "\($0)" } ?? "–",
+                app.environments.map { "\($0)" }.joined(separator: ", "),
+                app.gracePeriodDays.map { "\($0) d" } ?? "–",
+                "\(app.products.count)",
+                app.accessPolicy.billingRetryAccess.text
+            )
+        }
+        return table
+    }
+
+    private static func json(_ configuration: Configuration) -> String {
+        var json = JSONWriter(pretty: true)
+        json.beginObject()
+        json.key("apps")
+        json.beginArray()
+        for app in configuration.apps {
+            json.beginObject()
+            json.member("bundle_id", app.bundleID)
+            json.member("app_apple_id", app.appAppleID)
+            json.key("environments")
+            json.beginArray()
+            for environment in app.environments { json.string("\(environment)") }
+            json.endArray()
+            json.member("grace_period_days", app.gracePeriodDays)
+            json.member("grace_scope", app.graceScope.rawValue)
+            json.member("products", app.products.count)
+            json.member("billing_retry_access", app.accessPolicy.billingRetryAccess.text)
+            json.endObject()
+        }
+        json.endArray()
+        json.endObject()
+        return json.text
+    }
+}

@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// A file that appears whole or not at all.
+///
+/// It is written under another name beside its place and renamed by `finish()`; without that, and
+/// on Ctrl-C, it is removed. A path that is no ordinary file (`/dev/stdout`, a pipe) is written as
+/// it is.
+final class OutputFile {
+    private let path: String
+    private let temporaryPath: String?
+    private let descriptor: Int32
+    private let output: Output
+    private var cleanup: Int?
+    private var isOpen = true
+
+    /// Opens the file for writing.
+    ///
+    /// - Throws: `CommandFailure` when the folder is not there or the file cannot be written.
+    init(path: String) throws(CommandFailure) {
+        self.path = path
+        var status = stat()
+        let exists = unsafe stat(path, &status) == 0
+        let isOrdinary = !exists || status.st_mode & S_IFMT == S_IFREG
+        temporaryPath = isOrdinary ? "\(path).part-\(getpid())" : nil
+        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (isOrdinary ? O_TRUNC : 0)
+        descriptor = unsafe open(temporaryPath ?? path, flags, 0o644)
+        output = Output(descriptor: descriptor, name: path)
+        guard descriptor >= 0 else {
+            isOpen = false
+            throw .input("cannot write \(path): \(unsafe String(cString: strerror(errno)))")
+        }
+        if let temporaryPath {
+            cleanup = Interruption.onEnd { _ = unsafe unlink(temporaryPath) }
+        }
+    }
+
+    deinit {
+        guard isOpen else { return }
+        close(descriptor)
+        if let cleanup { Interruption.remove(cleanup) }
+        if let temporaryPath { _ = unsafe unlink(temporaryPath) }
+    }
+
+    /// Writes bytes.
+    func write(_ bytes: some Sequence<UInt8>) throws { try output.write(bytes) }
+
+    /// Writes a line.
+    func line(_ text: String) throws { try output.line(text) }
+
+    /// Writes what is left and gives the file its name.
+    func finish() throws {
+        try output.flush()
+        isOpen = false
+        let isClosed = close(descriptor) == 0
+        if let cleanup { Interruption.remove(cleanup) }
+        guard let temporaryPath else { return }
+        guard isClosed, unsafe rename(temporaryPath, path) == 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            _ = unsafe unlink(temporaryPath)
+            throw CommandFailure.input("cannot write \(path): \(reason)")
+        }
+    }
+}

@@ -1,0 +1,53 @@
+internal import Glibc
+
+/// What the program knows of the terminal it writes to.
+enum Terminal {
+    /// Whether standard output is a terminal.
+    static var isOutput: Bool { isatty(1) == 1 }
+
+    /// Whether standard error is a terminal.
+    static var isError: Bool { isatty(2) == 1 }
+
+    /// How many columns are to be used: what the terminal has, at least 60; 100 without one.
+    static var columns: Int {
+        var size = winsize()
+        for descriptor: Int32 in [1, 2] {
+            if unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 {
+                return max(60, Int(size.ws_col))
+            }
+        }
+        return 100
+    }
+
+    /// Whether colours and bold are shown: on a terminal unless `NO_COLOR` or a dumb one says no.
+    static var showsStyles: Bool {
+        isOutput && environment("NO_COLOR") == nil && environment("TERM") != "dumb"
+    }
+
+    /// The text in bold where styles are shown.
+    static func bold(_ text: String) -> String {
+        showsStyles ? "\u{1B}[1m\(text)\u{1B}[0m" : text
+    }
+
+    /// The text in a faint colour where styles are shown.
+    static func dim(_ text: String) -> String {
+        showsStyles ? "\u{1B}[2m\(text)\u{1B}[0m" : text
+    }
+}
+
+/// The value of an environment variable, nil when it is unset or empty.
+func environment(_ name: String) -> String? {
+    guard let value = unsafe getenv(name) else { return nil }
+    let text = unsafe String(cString: value)
+    return text.isEmpty ? nil : text
+}
+
+/// A text from outside without what a terminal would act on.
+func printable(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+        let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
+        result.unicodeScalars.append(isControl ? "\u{FFFD}" : scalar)
+    }
+    return result
+}
