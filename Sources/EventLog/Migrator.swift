@@ -33,7 +33,11 @@ public struct Migrator {
     ) throws(EventLogError) {
         self.connection = connection
         self.migrations = Schema.migrations + extra
-        self.roles = try roles ?? Self.defaultRoles(connection)
+        if let roles {
+            self.roles = roles
+        } else {
+            self.roles = try Self.defaultRoles(connection)
+        }
     }
 
     /// The roles that go with a database that was given no other prefix.
@@ -56,7 +60,9 @@ public struct Migrator {
         try bootstrap()
         try verify()
         var applied: [Migration] = []
-        for migration in migrations where try apply(migration) { applied.append(migration) }
+        for migration in migrations {
+            if try apply(migration) { applied.append(migration) }
+        }
         return applied
     }
 

@@ -1,13 +1,24 @@
 -- Nothing below is ever changed or deleted: not by privilege (0008), and not past these triggers.
 
+-- Lists a table and its partitions; pg_partition_tree knows nothing of a table without any.
+create function ledger.parts(base text) returns table (relation regclass)
+language sql stable as $$
+    select base::regclass
+    union
+    select tree.relid from pg_partition_tree(base::regclass) as tree
+$$;
+
+comment on function ledger.parts(text) is
+    'A table with its partitions.';
+
 -- Lists the physical parts of a table, each to be read on its own: its partitions, or itself.
 create function ledger.slices(relation text)
 returns table (slice integer, part text)
 language sql stable as $$
-    select (row_number() over (order by leaf.relid::regclass::text collate "C") - 1)::integer,
-        leaf.relid::regclass::text
-    from pg_partition_tree(relation::regclass) as leaf
-    where leaf.isleaf
+    select (row_number() over (order by leaf.relation::text collate "C") - 1)::integer,
+        leaf.relation::text
+    from ledger.parts(relation) as leaf
+    where not exists (select from pg_inherits where inhparent = leaf.relation)
 $$;
 
 comment on function ledger.slices(text) is
@@ -38,10 +49,7 @@ begin
         execute format(
             'create trigger refuse_row before update or delete on ledger.%I'
             ' for each row execute function ledger.refuse_change()', base);
-        for part in
-            select relid::regclass as relation
-            from pg_partition_tree(format('ledger.%I', base)::regclass)
-        loop
+        for part in select relation from ledger.parts(format('ledger.%I', base)) loop
             execute format(
                 'create trigger refuse_statement before update or delete or truncate on %s'
                 ' for each statement execute function ledger.refuse_change()', part.relation);
