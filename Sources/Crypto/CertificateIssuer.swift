@@ -202,9 +202,3 @@ public struct CertificateIssuer: Sendable {
         return digest
     }
 }
-
-/// Text forms of certificates.
-public enum CertificateText {
-    /// A certificate's DER as PEM.
-    public static func pem(_ der: [UInt8]) -> String { pemText(der, label: "CERTIFICATE") }
-}

@@ -46,7 +46,7 @@ internal import COpenSSL
     public convenience init?(pem: String) {
         var scalar = [UInt8](repeating: 0, count: 48)
         let width = unsafe shim_issue_read_pem(pem, Int32(pem.utf8.count), &scalar, 48)
-        ERR_clear_error()
+        ErrorQueue.clear()
         guard width == 32 || width == 48 else { return nil }
         let stored = Array(scalar.prefix(Int(width)))
         self.init(
@@ -121,7 +121,7 @@ internal import COpenSSL
         var signature = [UInt8](repeating: 0, count: 2 * curve.width)
         let width = Int32(curve.width)
         if isDeterministic {
-            let digest = curve == .p256 ? sha256(message) : sha384(message)
+            let digest = curve == .p256 ? SHA256.digest(message) : sha384(message)
             let nonce = sha512(scalar + digest)
             let isSigned = unsafe shim_issue_sign(
                 group,
@@ -162,7 +162,13 @@ internal import COpenSSL
 
     /// The private key as PEM (PKCS#8), the form of Apple's `.p8` files.
     public var pem: String {
-        pemText(pkcs8(scalar: scalar, point: publicPoint, curve: curve), label: "PRIVATE KEY")
+        var text = "-----BEGIN PRIVATE KEY-----\n"
+        var rest = Base64.encode(pkcs8(scalar: scalar, point: publicPoint, curve: curve))[...]
+        while !rest.isEmpty {
+            text += rest.prefix(64) + "\n"
+            rest = rest.dropFirst(64)
+        }
+        return text + "-----END PRIVATE KEY-----\n"
     }
 
     /// One less, to undo what the designated initializer adds.
@@ -192,24 +198,6 @@ private func pkcs8(scalar: [UInt8], point: [UInt8], curve: SigningKey.Curve) -> 
         ),
         DER.octetString(inner)
     )
-}
-
-/// Armours DER bytes as PEM with lines of 64 characters.
-func pemText(_ der: [UInt8], label: String) -> String {
-    var encoded = [UInt8](repeating: 0, count: (der.count + 2) / 3 * 4 + 1)
-    let count = unsafe EVP_EncodeBlock(&encoded, der, Int32(der.count))
-    var text = "-----BEGIN \(label)-----\n"
-    for start in stride(from: 0, to: Int(count), by: 64) {
-        text += String(decoding: encoded[start..<min(start + 64, Int(count))], as: UTF8.self)
-        text += "\n"
-    }
-    return text + "-----END \(label)-----\n"
-}
-
-private func sha256(_ bytes: [UInt8]) -> [UInt8] {
-    var digest = [UInt8](repeating: 0, count: 32)
-    _ = unsafe COpenSSL.SHA256(bytes, bytes.count, &digest)
-    return digest
 }
 
 private func sha384(_ bytes: [UInt8]) -> [UInt8] {
