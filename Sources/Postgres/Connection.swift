@@ -12,7 +12,7 @@ internal import CPostgres
     /// - Parameter conninfo: libpq's `key=value` form or a `postgresql://` URL.
     /// - Throws: `PostgresError` with `code == .connection` when no session could be opened.
     public init(_ conninfo: String) throws(PostgresError) {
-        guard let handle = unsafe PQconnectdb(conninfo) else {
+        guard let handle = unsafe Self.connect(conninfo) else {
             throw PostgresError(code: .connection, message: "libpq is out of memory")
         }
         unsafe self.handle = handle
@@ -25,6 +25,11 @@ internal import CPostgres
     }
 
     deinit { unsafe PQfinish(handle) }
+
+    /// Lends the session's handle to another file of this module.
+    @unsafe func withHandle<Value>(_ body: (OpaquePointer) -> Value) -> Value {
+        unsafe body(handle)
+    }
 
     /// Whether the session is still usable; false after a lost connection.
     public var isAlive: Bool { unsafe PQstatus(handle) == CONNECTION_OK }
