@@ -26,7 +26,7 @@ extension Connection {
         pairs.append(("dbname", conninfo))
         let keywords = unsafe pairs.map { unsafe strdup($0.0) }
         let values = unsafe pairs.map { unsafe strdup($0.1) }
-        defer { for unsafepointer in unsafe keywords + values { unsafe free(pointer) } }
+        defer { unsafe (keywords + values).withUnsafeBufferPointer { unsafe freeAll($0) } }
         let keywordList = unsafe keywords.map { unsafe UnsafePointer($0) } + [nil]
         let valueList = unsafe values.map { unsafe UnsafePointer($0) } + [nil]
         return unsafe PQconnectdbParams(keywordList, valueList, 1)

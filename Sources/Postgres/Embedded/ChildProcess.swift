@@ -187,6 +187,15 @@ package enum ChildProcess {
     _ body: ([UnsafeMutablePointer<CChar>?]) -> Value
 ) -> Value {
     let pointers = unsafe strings.map { unsafe strdup($0) }
-    defer { for unsafepointer in unsafe pointers { unsafe free(pointer) } }
+    defer { unsafe pointers.withUnsafeBufferPointer { unsafe freeAll($0) } }
     return unsafe body(pointers + [nil])
+}
+
+/// Frees C strings made by `strdup`.
+@unsafe func freeAll(_ pointers: UnsafeBufferPointer<UnsafeMutablePointer<CChar>?>) {
+    var index = 0
+    while index < pointers.count {
+        unsafe free(pointers[index])
+        index += 1
+    }
 }
