@@ -5,26 +5,41 @@ public enum Catalogue {
     /// Every read model, in the order in which they are built.
     public static let all: [any Projection.Type] = [Entitlement.self]
 
-    /// The SQL of the read models: tables first, then views, each safe to run again.
+    /// The read model of that name.
+    public static func projection(named name: String) -> (any Projection.Type)? {
+        all.first { $0.name == name }
+    }
+
+    /// The SQL of the read models, in the order in which it is to be run, each once.
     public static let definitions: [Definition] = [
         Definition(
+            projection: Entitlement.name,
+            number: 1,
             name: "entitlement_tables",
             sql: PackageResources.entitlement_tables_sql
         ),
         Definition(
+            projection: Entitlement.name,
+            number: 2,
             name: "entitlement_views",
             sql: PackageResources.entitlement_views_sql
         ),
     ]
 
-    /// A `.sql` file beside a read model.
+    /// A numbered `.sql` file beside a read model; once released it never changes.
     public struct Definition: Sendable {
+        /// The read model.
+        public var projection: String
+        /// Its place among the read model's files, from 1.
+        public var number: Int
         /// The file's name without `.sql`.
         public var name: String
-        /// The statements.
+        /// The statements, which name roles as `:"projector"`.
         public var sql: String
 
-        init(name: String, sql: [UInt8]) {
+        init(projection: String, number: Int, name: String, sql: [UInt8]) {
+            self.projection = projection
+            self.number = number
             self.name = name
             self.sql = String(decoding: sql, as: UTF8.self)
         }

@@ -1,7 +1,9 @@
 -- The tables of the read model "entitlement". Each is partitioned by generation: a rebuild fills
--- partitions beside the live ones. The text of a state is stored as text, for psql.
+-- partitions beside the live ones. A state is stored as its word, for psql.
 
-create table if not exists read_model.subscription (
+set local role :"projector";
+
+create table read_model.subscription (
     generation integer not null,
     app_id integer not null,
     stream text collate "C" not null,
@@ -47,7 +49,7 @@ create table if not exists read_model.subscription (
 comment on table read_model.subscription is
     'One row for each subscription and generation: what is known of it apart from any instant.';
 
-create table if not exists read_model.entitlement_interval (
+create table read_model.entitlement_interval (
     generation integer not null,
     app_id integer not null,
     stream text collate "C" not null,
@@ -84,7 +86,7 @@ create table if not exists read_model.entitlement_interval (
 comment on table read_model.entitlement_interval is
     'One row for each stretch [valid_from, valid_until) of a subscription in which nothing changes.';
 
-create table if not exists read_model.subscription_owner (
+create table read_model.subscription_owner (
     generation integer not null,
     app_id integer not null,
     stream text collate "C" not null,
@@ -100,7 +102,26 @@ create table if not exists read_model.subscription_owner (
 comment on table read_model.subscription_owner is
     'Who owned a subscription from when to when. Intervals are split where the owner changes.';
 
-create index if not exists subscription_owner_by_token
+create index subscription_owner_by_token
     on read_model.subscription_owner (app_account_token);
-create index if not exists subscription_by_app_transaction
+create index subscription_by_app_transaction
     on read_model.subscription (app_transaction_id) where app_transaction_id is not null;
+
+-- The first generation. Version 0 belongs to no program: the one that folds first takes it over.
+create table read_model.subscription_g1
+    partition of read_model.subscription for values in (1);
+create table read_model.entitlement_interval_g1
+    partition of read_model.entitlement_interval for values in (1);
+create table read_model.subscription_owner_g1
+    partition of read_model.subscription_owner for values in (1);
+
+alter table read_model.subscription_g1 alter column generation set default 1;
+alter table read_model.entitlement_interval_g1 alter column generation set default 1;
+alter table read_model.subscription_owner_g1 alter column generation set default 1;
+
+insert into read_model.generation
+    (projection, generation, version, decoder, state, from_position, finished_at)
+values ('entitlement', 1, 0, 0, 'live', 0, now());
+
+insert into read_model.current (projection, generation, version, decoder)
+values ('entitlement', 1, 0, 0);

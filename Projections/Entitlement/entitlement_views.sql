@@ -3,6 +3,8 @@
 -- Each table is read at its own look-up of the live generation; one statement has one snapshot,
 -- so all of them see the same one.
 
+set local role :"projector";
+
 create or replace view read_model.entitlement_all as
 select
     i.stream as original_transaction_id,

@@ -1,0 +1,118 @@
+public import EventLog
+public import Ledger
+public import Postgres
+
+/// The apps that the log knows, with the newest version of what configuration says of each.
+public struct AppRegistry: Hashable, Sendable {
+    /// One app in one environment.
+    public struct App: Hashable, Sendable {
+        /// The number in `ledger.app`.
+        public var id: Int32
+        /// The bundle id and the environment.
+        public var key: AppKey
+        /// What the fold needs to know.
+        public var rules: AppRules
+    }
+
+    /// The apps by their number.
+    public private(set) var apps: [Int32: App] = [:]
+
+    /// Reads the apps and their rules.
+    public init(_ connection: Connection) throws(ReadModelError) {
+        apps = try readModels("read the apps' rules") {
+            var apps: [Int32: App] = [:]
+            let rows = try connection.query(
+                """
+                select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
+                    r.clock_profile
+                from ledger.app a
+                left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
+                    select max(version) from ledger.app_rules n where n.app_id = a.app_id
+                )
+                """
+            )
+            for row in 0..<rows.count {
+                let environment = Environment(rows.text(row, 2) ?? "")
+                var rules = AppRules(environment: environment)
+                rules.gracePeriodDays = rows.int(row, 3).map { Int($0) }
+                rules.graceScope =
+                    rows.text(row, 4).flatMap { GraceScope(rawValue: $0) } ?? .allRenewals
+                rules.clockProfile = rows.text(row, 5).flatMap { ClockProfile(rawValue: $0) }
+                let id = Int32(rows.int(row, 0) ?? 0)
+                let key = AppKey(bundleID: rows.text(row, 1) ?? "", environment: environment)
+                apps[id] = App(id: id, key: key, rules: rules)
+            }
+            try Self.readProducts(connection, into: &apps)
+            try Self.readPolicies(connection, into: &apps)
+            return apps
+        }
+    }
+
+    /// The rules of an app; those of an app without a row are the defaults for Sandbox.
+    public func rules(of appID: Int32) -> AppRules {
+        apps[appID]?.rules ?? AppRules(environment: .sandbox)
+    }
+
+    private static func readProducts(
+        _ connection: Connection,
+        into apps: inout [Int32: App]
+    ) throws(PostgresError) {
+        let rows = try connection.query(
+            """
+            select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
+            from ledger.app_product p
+            where p.version = (
+                select max(version) from ledger.app_rules n where n.app_id = p.app_id
+            )
+            """
+        )
+        for row in 0..<rows.count {
+            guard let period = rows.text(row, 4).flatMap({ PlanPeriod(rawValue: $0) }) else {
+                continue
+            }
+            let product = Symbol(rows.text(row, 1) ?? "")
+            apps[Int32(rows.int(row, 0) ?? 0)]?.rules.products[product] = ProductRules(
+                groupID: Symbol(rows.text(row, 2) ?? ""),
+                level: Int(rows.int(row, 3) ?? 0),
+                period: period
+            )
+        }
+    }
+
+    private static func readPolicies(
+        _ connection: Connection,
+        into apps: inout [Int32: App]
+    ) throws(PostgresError) {
+        let rows = try connection.query(
+            """
+            select app_id, version, effective_from, billing_retry_access, billing_retry_days,
+                missing_grace_date, lapse_leeway_ms, refund_ends_access,
+                rescinded_consent_suspends
+            from ledger.access_policy
+            order by app_id, effective_from, version
+            """
+        )
+        var policies: [Int32: [AccessPolicy]] = [:]
+        for row in 0..<rows.count {
+            let access: BillingRetryAccess =
+                switch rows.text(row, 3) {
+                case "until_grace_ends": .untilGraceEnds
+                case "days": .days(Int(rows.int(row, 4) ?? 0))
+                case "allow": .allow
+                default: .deny
+                }
+            policies[Int32(rows.int(row, 0) ?? 0), default: []].append(
+                AccessPolicy(
+                    version: Int32(rows.int(row, 1) ?? 1),
+                    effectiveFrom: Timestamp(milliseconds: rows.instant(row, 2) ?? 0),
+                    billingRetryAccess: access,
+                    missingGraceDate: rows.text(row, 5) == "deny" ? .deny : .estimate,
+                    lapseLeeway: rows.int(row, 6).map { Milliseconds(rawValue: $0) },
+                    refundEndsAccess: rows.bool(row, 7) ?? true,
+                    rescindedConsentSuspends: rows.bool(row, 8) ?? true
+                )
+            )
+        }
+        for (id, policies) in policies { apps[id]?.rules.policies = policies }
+    }
+}

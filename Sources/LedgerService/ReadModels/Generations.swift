@@ -1,0 +1,178 @@
+internal import EventLog
+internal import Postgres
+internal import Projections
+internal import Schema
+
+/// A read model and one of its generations, with the partitions that hold its rows.
+struct Generation: Hashable, Sendable {
+    var projection: String
+    var tables: [Table]
+    var number: Int32
+
+    init(_ projection: any Projection.Type, _ number: Int32) {
+        self.projection = projection.name
+        self.tables = projection.tables
+        self.number = number
+    }
+
+    /// The partition of a table, as SQL names it.
+    func partition(_ table: Table) -> String { "read_model.\(table.name)_g\(number)" }
+
+    /// The statement that reads the rows of `table`, as the projection wrote them.
+    func copyOut(_ table: Table) -> String {
+        "copy \(partition(table)) (\(table.columns.joined(separator: ", "))) to stdout"
+            + " (format binary)"
+    }
+
+    /// The statement that takes rows of `table`, as the projection writes them.
+    func copyIn(_ table: Table) -> String {
+        "copy \(partition(table)) (\(table.columns.joined(separator: ", "))) from stdin"
+            + " (format binary)"
+    }
+}
+
+/// The generation that a read model's views show, and who made it.
+struct Current: Hashable {
+    var projection: String
+    var generation: Int32
+    var version: Int32
+    var decoder: Int16
+
+    /// Reads the row of each read model.
+    ///
+    /// - Parameter lock: `for share` keeps a swap away until the transaction ends, `for update`
+    ///   also other projectors; empty for a look only.
+    static func read(_ connection: Connection, lock: String = "") throws(PostgresError) -> [Current]
+    {
+        let rows = try connection.query(
+            "select projection, generation, version, decoder from read_model.current"
+                + " order by projection \(lock)"
+        )
+        return (0..<rows.count).map { row in
+            Current(
+                projection: rows.text(row, 0) ?? "",
+                generation: Int32(rows.int(row, 1) ?? 0),
+                version: Int32(rows.int(row, 2) ?? 0),
+                decoder: Int16(rows.int(row, 3) ?? 0)
+            )
+        }
+    }
+}
+
+extension Generation {
+    /// Makes empty tables without keys, which no view shows yet.
+    func createTables(_ connection: Connection) throws {
+        for table in tables {
+            let partition = partition(table)
+            let parent = "read_model.\(table.name)"
+            try connection.transaction { connection in
+                try connection.execute(
+                    """
+                    set local lock_timeout = '2s';
+                    create table \(partition) (like \(parent) including defaults including constraints);
+                    alter table \(partition)
+                        alter column generation set default \(number),
+                        add constraint \(table.name)_g\(number)_generation_check
+                            check (generation = \(number))
+                    """
+                )
+                try giveToOwner(of: parent, partition, connection)
+            }
+        }
+    }
+
+    /// A superuser may run this; the partitions belong to who owns the read models all the same.
+    private func giveToOwner(
+        of parent: String,
+        _ partition: String,
+        _ connection: Connection
+    ) throws(PostgresError) {
+        let rows = try connection.query(
+            """
+            select format('alter table %s owner to %I', $2::text, r.rolname)
+            from pg_class c join pg_roles r on r.oid = c.relowner
+            where c.oid = $1::text::regclass and r.rolname <> current_user
+            """,
+            [.text(parent), .text(partition)]
+        )
+        if rows.count == 1, let statement = rows.text(0, 0) { try connection.execute(statement) }
+    }
+
+    /// Builds the keys of one table and puts it under its parent; readers of the live generation
+    /// do not wait for that.
+    func attach(_ table: Table, _ connection: Connection) throws {
+        let partition = partition(table)
+        try Retry.whileLocked {
+            try connection.execute(
+                """
+                set maintenance_work_mem = '128MB'; set lock_timeout = '2s';
+                alter table read_model.\(table.name) attach partition \(partition)
+                    for values in (\(number))
+                """
+            )
+        }
+        try connection.execute(
+            """
+            alter table \(partition) drop constraint \(table.name)_g\(number)_generation_check;
+            set default_statistics_target = 10;
+            analyze \(partition)
+            """
+        )
+    }
+
+    /// Drops the tables where that needs no waiting.
+    ///
+    /// - Returns: whether they are gone.
+    func dropTables(_ connection: Connection) throws -> Bool {
+        for table in tables {
+            let partition = partition(table)
+            let rows = try connection.query(
+                """
+                select c.relispartition from pg_class c
+                where c.oid = to_regclass($1::text)
+                """,
+                [.text(partition)]
+            )
+            guard rows.count == 1 else { continue }
+            // Detaching locks the parent: not even a reader in a queue shall wait for that.
+            let detach =
+                rows.bool(0, 0) == true
+                ? "alter table read_model.\(table.name) detach partition \(partition);" : ""
+            do {
+                try connection.transaction { connection in
+                    try connection.execute(
+                        "set local lock_timeout = '20ms'; \(detach) drop table \(partition)"
+                    )
+                }
+            } catch let error as PostgresError where error.sqlState == "55P03" {
+                return false
+            }
+        }
+        return true
+    }
+}
+
+/// Trying again what a lock refused.
+enum Retry {
+    /// Runs `body` up to 50 times while it fails for want of a lock or by a deadlock.
+    static func whileLocked<Value>(_ body: () throws -> Value) throws -> Value {
+        var attempt = 1
+        while true {
+            do {
+                return try body()
+            } catch let error as PostgresError
+                where ["55P03", "40P01"].contains(error.sqlState) && attempt < 50
+            {
+                attempt += 1
+                Sleep.milliseconds(min(10 * attempt, 200))
+            }
+        }
+    }
+}
+
+extension ReadModels {
+    /// The migrations of the read models, for `Migrator(extra:)`.
+    public static let migrations: [Migration] = Catalogue.definitions.map {
+        Migration(component: $0.projection, number: $0.number, name: $0.name, sql: $0.sql)
+    }
+}
