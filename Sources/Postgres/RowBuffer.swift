@@ -17,6 +17,12 @@ public struct RowBuffer: Sendable {
         append(Int16(columns))
     }
 
+    /// Adds a whole row that is encoded already: its number of columns, then its fields.
+    public mutating func row(encoded row: ArraySlice<UInt8>) {
+        rowCount += 1
+        bytes.append(contentsOf: row)
+    }
+
     /// Adds a null field.
     public mutating func null() { append(Int32(-1)) }
 

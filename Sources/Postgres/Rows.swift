@@ -34,6 +34,25 @@ internal import CPostgres
         return unsafe Array(UnsafeRawBufferPointer(start: start, count: count))
     }
 
+    /// The row in COPY's binary format: the number of columns, then length and value of each.
+    public func copyBytes(_ row: Int) -> [UInt8] {
+        let columns = unsafe PQnfields(result)
+        var bytes = bigEndian(Int16(columns))
+        for column in 0..<columns {
+            guard !isNull(row, Int(column)) else {
+                bytes.append(contentsOf: [0xFF, 0xFF, 0xFF, 0xFF])
+                continue
+            }
+            let length = unsafe PQgetlength(result, Int32(row), column)
+            let start = unsafe PQgetvalue(result, Int32(row), column)
+            unsafe withUnsafeBytes(of: length.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+            unsafe bytes.append(
+                contentsOf: UnsafeRawBufferPointer(start: start, count: Int(length))
+            )
+        }
+        return bytes
+    }
+
     /// The field as text; for columns of type text, name or varchar.
     public func text(_ row: Int, _ column: Int) -> String? {
         bytes(row, column).map { String(decoding: $0, as: UTF8.self) }

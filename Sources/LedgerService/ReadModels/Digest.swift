@@ -17,16 +17,16 @@ public struct Digest: Hashable, Sendable, CustomStringConvertible {
         rows += 1
     }
 
-    /// Takes a row out that was added before.
-    mutating func remove(_ row: ArraySlice<UInt8>, table: Int) {
-        sum &-= Self.hash(row, seed: UInt64(table) &+ 1)
-        rows -= 1
-    }
-
     /// Adds all the rows of another digest.
     mutating func add(_ other: Digest) {
         sum &+= other.sum
         rows += other.rows
+    }
+
+    /// Takes out all the rows of another digest, which were added before.
+    mutating func subtract(_ other: Digest) {
+        sum &-= other.sum
+        rows -= other.rows
     }
 
     /// 32 hexadecimal digits.

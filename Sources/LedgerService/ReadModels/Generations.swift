@@ -1,7 +1,5 @@
-internal import EventLog
 internal import Postgres
 internal import Projections
-internal import Schema
 
 /// A read model and one of its generations, with the partitions that hold its rows.
 struct Generation: Hashable, Sendable {
@@ -167,12 +165,5 @@ enum Retry {
                 Sleep.milliseconds(min(10 * attempt, 200))
             }
         }
-    }
-}
-
-extension ReadModels {
-    /// The migrations of the read models, for `Migrator(extra:)`.
-    public static let migrations: [Migration] = Catalogue.definitions.map {
-        Migration(component: $0.projection, number: $0.number, name: $0.name, sql: $0.sql)
     }
 }

@@ -1,5 +1,5 @@
-public import EventLog
-public import Postgres
+internal import EventLog
+internal import Postgres
 
 /// What can go wrong with read models.
 ///
