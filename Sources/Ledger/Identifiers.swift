@@ -3,31 +3,31 @@
 /// Apple sends them as text. Canonical decimals below 2^63 are held as the number itself; any
 /// other text (none was ever seen) is kept as a symbol, so that nothing is lost.
 public struct AppleID: Hashable, Sendable, CustomStringConvertible {
-    private enum Form: Hashable, Sendable {
-        case number(UInt64)
-        case text(Symbol)
-    }
+    /// The number, or, with the highest bit set, the number of a symbol.
+    private let bits: UInt64
 
-    private let form: Form
+    private static let symbolBit: UInt64 = 1 << 63
 
     /// Reads an identifier from Apple's text.
     public init(_ text: String) {
-        if let number = UInt64(text), number < 1 << 63, String(number) == text {
-            form = .number(number)
+        if let number = UInt64(text), number < Self.symbolBit, String(number) == text {
+            bits = number
         } else {
-            form = .text(Symbol(text))
+            bits = Self.symbolBit | UInt64(Symbol(text).index)
         }
     }
 
-    /// Makes an identifier from its number.
-    public init(_ number: UInt64) { form = .number(number) }
+    /// Makes an identifier from its number, which is below 2^63.
+    public init(_ number: UInt64) {
+        precondition(number < Self.symbolBit, "an identifier is below 2^63")
+        bits = number
+    }
 
     /// The identifier as Apple wrote it.
     public var description: String {
-        switch form {
-        case .number(let number): String(number)
-        case .text(let symbol): symbol.text
-        }
+        bits & Self.symbolBit == 0
+            ? String(bits)
+            : Symbol(index: UInt32(truncatingIfNeeded: bits)).text
     }
 }
 

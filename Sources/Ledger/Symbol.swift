@@ -6,7 +6,9 @@ internal import Synchronization
 /// reference counting, which is what makes folding fast. Equal texts give equal symbols for the
 /// life of the process; the number behind a symbol means nothing outside it and orders nothing.
 public struct Symbol: Hashable, Sendable {
-    private let index: UInt32
+    let index: UInt32
+
+    init(index: UInt32) { self.index = index }
 
     /// Looks the text up, or adds it.
     public init(_ text: String) {
