@@ -1,0 +1,114 @@
+/// Texts out of JSON's spelling of them.
+enum JSONText {
+    /// The content of a spelling that the scanner accepted, quotes included; nil where a lone
+    /// surrogate makes it no Unicode.
+    static func string(_ spelling: ArraySlice<UInt8>, hasEscape: Bool) -> String? {
+        guard hasEscape else {
+            return String(decoding: spelling.dropFirst().dropLast(), as: UTF8.self)
+        }
+        var hasLoneSurrogate = false
+        let bytes = unescaped(spelling, hasLoneSurrogate: &hasLoneSurrogate)
+        return hasLoneSurrogate ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The content as bytes: UTF-8, and three bytes of the same pattern for a lone surrogate.
+    static func bytes(_ spelling: ArraySlice<UInt8>, hasEscape: Bool) -> [UInt8] {
+        guard hasEscape else { return Array(spelling.dropFirst().dropLast()) }
+        var hasLoneSurrogate = false
+        return unescaped(spelling, hasLoneSurrogate: &hasLoneSurrogate)
+    }
+
+    /// What equal keys have in common: the length and the last bytes.
+    ///
+    /// The last ones, since Apple's names differ most there (`purchaseDate`, `expiresDate`).
+    static func mark(_ name: some BidirectionalCollection<UInt8>) -> UInt32 {
+        var mark: UInt32 = 0
+        var count: UInt32 = 0
+        for byte in name.reversed().prefix(8) {
+            mark = mark &* 31 &+ UInt32(byte)
+            count += 1
+        }
+        return mark &* 31 &+ count &+ UInt32(truncatingIfNeeded: name.count) << 16
+    }
+
+    /// What equal keys have in common.
+    static func mark(_ name: String) -> UInt32 { mark(name.utf8) }
+
+    private static func unescaped(
+        _ spelling: ArraySlice<UInt8>,
+        hasLoneSurrogate: inout Bool
+    ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(spelling.count)
+        var place = spelling.startIndex + 1
+        let end = spelling.endIndex - 1
+        while place < end {
+            let byte = spelling[place]
+            guard byte == UInt8(ascii: "\\") else {
+                bytes.append(byte)
+                place += 1
+                continue
+            }
+            let kind = spelling[place + 1]
+            place += 2
+            guard kind == UInt8(ascii: "u") else {
+                bytes.append(plainEscape(kind))
+                continue
+            }
+            var code = unit(spelling, at: place)
+            place += 4
+            if code >> 10 == 0xD800 >> 10, place + 6 <= end,
+                spelling[place] == UInt8(ascii: "\\"), spelling[place + 1] == UInt8(ascii: "u")
+            {
+                let low = unit(spelling, at: place + 2)
+                if low >> 10 == 0xDC00 >> 10 {
+                    code = 0x10000 + (code & 0x3FF) << 10 + low & 0x3FF
+                    place += 6
+                }
+            }
+            if code >= 0xD800, code <= 0xDFFF { hasLoneSurrogate = true }
+            append(code, to: &bytes)
+        }
+        return bytes
+    }
+
+    private static func plainEscape(_ kind: UInt8) -> UInt8 {
+        switch kind {
+        case UInt8(ascii: "b"): 0x08
+        case UInt8(ascii: "f"): 0x0C
+        case UInt8(ascii: "n"): 0x0A
+        case UInt8(ascii: "r"): 0x0D
+        case UInt8(ascii: "t"): 0x09
+        default: kind
+        }
+    }
+
+    /// Four hexadecimal digits, which the scanner has checked.
+    private static func unit(_ spelling: ArraySlice<UInt8>, at place: Int) -> UInt32 {
+        var unit: UInt32 = 0
+        for byte in spelling[place..<place + 4] {
+            let digit = byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x61 + 10
+            unit = unit << 4 | UInt32(digit)
+        }
+        return unit
+    }
+
+    private static func append(_ code: UInt32, to bytes: inout [UInt8]) {
+        switch code {
+        case 0..<0x80:
+            bytes.append(UInt8(code))
+        case 0x80..<0x800:
+            bytes.append(UInt8(0xC0 | code >> 6))
+            bytes.append(UInt8(0x80 | code & 0x3F))
+        case 0x800..<0x10000:
+            bytes.append(UInt8(0xE0 | code >> 12))
+            bytes.append(UInt8(0x80 | code >> 6 & 0x3F))
+            bytes.append(UInt8(0x80 | code & 0x3F))
+        default:
+            bytes.append(UInt8(0xF0 | code >> 18))
+            bytes.append(UInt8(0x80 | code >> 12 & 0x3F))
+            bytes.append(UInt8(0x80 | code >> 6 & 0x3F))
+            bytes.append(UInt8(0x80 | code & 0x3F))
+        }
+    }
+}

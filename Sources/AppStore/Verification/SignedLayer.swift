@@ -1,0 +1,86 @@
+internal import Crypto
+internal import Ledger
+
+/// One signed text whose chain, signature and dates are good, whoever it belongs to.
+struct SignedLayer {
+    let jws: CompactJWS
+    let payload: JSONDocument
+    let claims: Claims
+    let signedDate: Timestamp
+    let chain: VerifiedChain
+
+    /// Checks a text: format, chain, signature, content, dates, in this order.
+    ///
+    /// A rejection for what the signature covers says that the signature is good.
+    init(_ text: [UInt8], memory: ChainMemory, now: Timestamp) throws(Rejection) {
+        jws = try CompactJWS(text)
+        let scanned = Self.scan(jws.payload)
+        if case .success(let content) = scanned, content.claims.isLocalTestData {
+            throw Rejection(
+                reason: .localTestData,
+                detail: "this is local test data (Xcode or StoreKit testing), not signed by Apple; "
+                    + "use Sandbox or TestFlight"
+            )
+        }
+        chain = try memory.chain(header: jws.header)
+        let digest = SHA256.digest(jws.signingInput)
+        guard chain.leafKey.isValidES256(signature: jws.signature, digest: digest) else {
+            throw Rejection(
+                reason: .badSignature,
+                detail: "the signature does not fit the header and payload"
+            )
+        }
+        do throws(Rejection) {
+            let rejection: Rejection
+            switch scanned {
+            case .success(let content):
+                (payload, claims) = content
+                signedDate = try Self.signedDate(of: payload)
+                try chain.checkDates(at: signedDate)
+                return
+            case .failure(let error):
+                rejection = error
+            }
+            try chain.checkDates(at: RawClaims.signedDate(in: jws.payload) ?? now)
+            throw rejection
+        } catch {
+            var error = error
+            error.isSignatureValid = true
+            throw error
+        }
+    }
+
+    private static func scan(
+        _ bytes: [UInt8]
+    ) -> Result<(payload: JSONDocument, claims: Claims), Rejection> {
+        do throws(AppStoreError) {
+            let payload = try JSONDocument(bytes)
+            guard payload.root.kind == .object else {
+                let rejection = Rejection(reason: .badJSON, detail: "the payload is no object")
+                return .failure(IdentityCheck.unreadable(rejection))
+            }
+            return .success((payload, Claims(payload)))
+        } catch {
+            let reason = error.code == .duplicateKey ? Reason.duplicateKey : .badJSON
+            let rejection = Rejection(
+                reason: reason,
+                detail: "the payload (\(error.code.rawValue)): \(error)"
+            )
+            return .failure(IdentityCheck.unreadable(rejection))
+        }
+    }
+
+    /// When a payload was signed; an app transaction calls it `receiptCreationDate`.
+    private static func signedDate(of payload: JSONDocument) throws(Rejection) -> Timestamp {
+        let value = payload["signedDate"] ?? payload["receiptCreationDate"]
+        guard let milliseconds = Lenient.integer(value) else {
+            throw IdentityCheck.unreadable(
+                Rejection(
+                    reason: .signedDateMissing,
+                    detail: "signedDate is missing or is no number of milliseconds"
+                )
+            )
+        }
+        return Timestamp(milliseconds: milliseconds)
+    }
+}
