@@ -49,7 +49,10 @@ public struct Roles: Hashable, Sendable {
 
     /// An identifier as SQL quotes it.
     public static func quoted(_ name: String) -> String {
-        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+        "\""
+            + name.split(separator: "\"", omittingEmptySubsequences: false).joined(
+                separator: "\"\""
+            )
             + "\""
     }
 

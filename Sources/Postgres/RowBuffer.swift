@@ -125,6 +125,36 @@ public struct RowBuffer: Sendable {
         }
     }
 
+    /// Adds an `integer[]` field.
+    public mutating func int32Array(_ values: [Int32]) {
+        arrayHeader(count: values.count, element: 23, contentBytes: values.count * 8)
+        for value in values {
+            append(Int32(4))
+            append(value)
+        }
+    }
+
+    /// Adds a `bytea[]` field.
+    public mutating func byteaArray(_ values: [[UInt8]]) {
+        let size = values.reduce(0) { $0 + 4 + $1.count }
+        arrayHeader(count: values.count, element: 17, contentBytes: size)
+        for value in values { bytea(value) }
+    }
+
+    /// Adds the fields of a buffer that holds a part of a row.
+    public mutating func fields(of part: RowBuffer) { bytes.append(contentsOf: part.bytes) }
+
+    private mutating func arrayHeader(count: Int, element: UInt32, contentBytes: Int) {
+        append(Int32(12 + (count == 0 ? 0 : 8) + contentBytes))
+        append(Int32(count == 0 ? 0 : 1))
+        append(Int32(0))
+        append(element)
+        if count > 0 {
+            append(Int32(count))
+            append(Int32(1))
+        }
+    }
+
     /// Empties the buffer and keeps its memory.
     public mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)

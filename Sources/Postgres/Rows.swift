@@ -97,6 +97,11 @@ internal import CPostgres
         elements(row, column)?.map { String(decoding: $0, as: UTF8.self) }
     }
 
+    /// The field as an array of byte strings; for `bytea[]`.
+    public func bytesArray(_ row: Int, _ column: Int) -> [[UInt8]]? {
+        elements(row, column)?.map { Array($0) }
+    }
+
     /// The elements of a one-dimensional array in binary format.
     private func elements(_ row: Int, _ column: Int) -> [ArraySlice<UInt8>]? {
         guard let bytes = bytes(row, column) else { return nil }

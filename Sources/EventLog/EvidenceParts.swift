@@ -1,0 +1,156 @@
+internal import Crypto
+
+/// A received document taken apart, so that what repeats is stored once.
+///
+/// A notification carries the same three certificates up to three times, twice of that inside
+/// base64 of base64. Apart, 20 kB become 1.5 kB. Nothing is lost: the parts are put together
+/// again and compared with the received bytes before they are used.
+struct EvidenceParts: Equatable {
+    var codec: EvidenceCodec
+    /// The header texts, outer JWS first.
+    var headers: [ArraySlice<UInt8>] = []
+    /// Where in the outer payload each nested JWS was cut out, in bytes of what is left.
+    var cuts: [Int32] = []
+    var payloads: [[UInt8]]
+    /// 64 bytes for each layer.
+    var signatures: [UInt8] = []
+
+    /// The length of an ES256 signature.
+    static let signatureLengthBytes = 64
+
+    /// Takes a document apart; `isKnown` says whether a header's anchor is known, so that the
+    /// header may be stored on its own.
+    init(
+        _ received: [UInt8],
+        form: ReceivedForm,
+        isKnown: (ArraySlice<UInt8>) -> Bool
+    ) {
+        guard form == .jws else {
+            self.init(codec: .raw, payloads: [received])
+            return
+        }
+        if let parts = EvidenceParts(decomposing: received, isKnown: isKnown),
+            parts.recomposed() == received
+        {
+            self = parts
+        } else {
+            self.init(codec: .jws, payloads: [received])
+        }
+    }
+
+    /// Parts as they were stored.
+    init(
+        codec: EvidenceCodec,
+        headers: [ArraySlice<UInt8>] = [],
+        cuts: [Int32] = [],
+        payloads: [[UInt8]],
+        signatures: [UInt8] = []
+    ) {
+        self.codec = codec
+        self.headers = headers
+        self.cuts = cuts
+        self.payloads = payloads
+        self.signatures = signatures
+    }
+
+    private init?(decomposing received: [UInt8], isKnown: (ArraySlice<UInt8>) -> Bool) {
+        guard let outer = Layer(received[...]), isKnown(outer.header) else { return nil }
+        self.init(codec: .decomposed, payloads: [])
+        headers = [outer.header]
+        signatures = outer.signature
+        var left: [UInt8] = []
+        left.reserveCapacity(1024)
+        var nested: [[UInt8]] = []
+        var kept = 0
+        for range in Self.candidates(in: outer.payload) {
+            guard let layer = Layer(outer.payload[range]), isKnown(layer.header) else { continue }
+            left.append(contentsOf: outer.payload[kept..<range.lowerBound])
+            kept = range.upperBound
+            cuts.append(Int32(left.count))
+            headers.append(layer.header)
+            nested.append(layer.payload)
+            signatures.append(contentsOf: layer.signature)
+        }
+        left.append(contentsOf: outer.payload[kept...])
+        payloads = [left] + nested
+    }
+
+    /// The document put together again, or nil where the parts do not fit together.
+    func recomposed() -> [UInt8]? {
+        guard codec == .decomposed else { return payloads.first }
+        let size = Self.signatureLengthBytes
+        guard
+            let outer = payloads.first, payloads.count == headers.count,
+            cuts.count == headers.count - 1, signatures.count == headers.count * size
+        else { return nil }
+        var payload: [UInt8] = []
+        var from = 0
+        for (index, cut) in cuts.enumerated() {
+            let at = Int(cut)
+            guard at >= from, at <= outer.count else { return nil }
+            payload.append(contentsOf: outer[from..<at])
+            appendLayer(index + 1, payload: payloads[index + 1], to: &payload)
+            from = at
+        }
+        payload.append(contentsOf: outer[from...])
+        var result: [UInt8] = []
+        result.reserveCapacity(payload.count * 4 / 3 + headers[0].count + 96)
+        appendLayer(0, payload: payload, to: &result)
+        return result
+    }
+
+    private func appendLayer(_ index: Int, payload: [UInt8], to result: inout [UInt8]) {
+        let size = Self.signatureLengthBytes
+        result.append(contentsOf: headers[index])
+        result.append(UInt8(ascii: "."))
+        result.append(contentsOf: Base64URL.encodeBytes(payload))
+        result.append(UInt8(ascii: "."))
+        let signature = Array(signatures[index * size..<(index + 1) * size])
+        result.append(contentsOf: Base64URL.encodeBytes(signature))
+    }
+
+    /// Where in a payload a text stands that may be a JWS: between quotes, beginning with `eyJ`,
+    /// of base64url's characters with two dots. The caller looks closer.
+    private static func candidates(in payload: [UInt8]) -> [Range<Int>] {
+        let quote = UInt8(ascii: "\"")
+        var result: [Range<Int>] = []
+        var at = 0
+        while at + 4 < payload.count {
+            guard
+                payload[at] == quote, payload[at + 1] == UInt8(ascii: "e"),
+                payload[at + 2] == UInt8(ascii: "y"), payload[at + 3] == UInt8(ascii: "J")
+            else {
+                at += 1
+                continue
+            }
+            guard let end = payload[(at + 1)...].firstIndex(of: quote) else { break }
+            result.append(at + 1..<end)
+            at = end
+        }
+        return result
+    }
+
+    /// One JWS taken apart.
+    private struct Layer {
+        var header: ArraySlice<UInt8>
+        var payload: [UInt8]
+        var signature: [UInt8]
+
+        init?(_ text: ArraySlice<UInt8>) {
+            let dot = UInt8(ascii: ".")
+            guard let first = text.firstIndex(of: dot) else { return nil }
+            let rest = text[(first + 1)...]
+            guard let second = rest.firstIndex(of: dot) else { return nil }
+            header = text[..<first]
+            guard
+                !header.isEmpty,
+                let payload = Base64URL.decode(rest[..<second]),
+                let signature = Base64URL.decode(rest[(second + 1)...]),
+                signature.count == EvidenceParts.signatureLengthBytes,
+                Base64URL.decode(header) != nil
+            else { return nil }
+            self.payload = payload
+            self.signature = signature
+        }
+    }
+}

@@ -1,0 +1,138 @@
+public import Ledger
+internal import Postgres
+
+extension LogReader {
+    /// The foldable events of one subscription by position.
+    ///
+    /// - Throws: `.unreadable`, naming position and stream, where an event cannot be read.
+    public func facts(
+        of key: SubscriptionKey,
+        upTo position: Int64? = nil
+    ) throws(EventLogError) -> [Event] {
+        try logged("read the facts of \(key)") {
+            var reader = FactReader()
+            var events: [Event] = []
+            var isOurs = true
+            // COPY takes no binds; it is what the rebuild reads with, so there is one decoder.
+            let sql = """
+                copy (
+                    select \(FactColumns.read) from ledger.fact
+                    where stream = \(Self.literal(key.stream)) and app_id = \(key.appID)
+                        and position <= \(position ?? .max)
+                    order by position
+                ) to stdout (format binary)
+                """
+            try connection.copyOut(sql) { row in
+                let read = reader.row(&row, decoder: source.version)
+                guard read.decoder == source.version else {
+                    isOurs = false
+                    return
+                }
+                if let fact = read.fact {
+                    events.append(Event(position: read.position, fact: fact))
+                }
+            }
+            return isOurs ? events : try decoded(key, upTo: position)
+        }
+    }
+
+    /// Hands over each subscription of a slice with its foldable events by position.
+    ///
+    /// Subscriptions come in the order of stream and app; those of which a row was filled by
+    /// another decoder come last, decoded from their evidence. Streams without foldable events
+    /// are left out. One subscription is in memory at a time. The session must not be used by
+    /// `body`.
+    ///
+    /// - Parameter position: reads what was known when this was the last position.
+    /// - Throws: `.unreadable`, naming position and stream, at the first event that cannot be
+    ///   read; and whatever `body` throws.
+    public func forEachStream(
+        in slice: Slice,
+        upTo position: Int64? = nil,
+        _ body: (SubscriptionKey, [Event]) throws -> Void
+    ) throws {
+        var reader = FactReader()
+        var current: SubscriptionKey?
+        var events: [Event] = []
+        var isOurs = true
+        var others: [SubscriptionKey] = []
+        func finish() throws {
+            guard let key = current else { return }
+            if !isOurs {
+                others.append(key)
+            } else if !events.isEmpty {
+                try body(key, events)
+            }
+            events.removeAll(keepingCapacity: true)
+            isOurs = true
+        }
+        let sql = """
+            copy (
+                select \(FactColumns.read) from \(slice.relation)
+                \(position.map { "where position <= \($0)" } ?? "")
+                order by stream, app_id, position
+            ) to stdout (format binary)
+            """
+        try connection.copyOut(sql) { row in
+            let read = reader.row(&row, decoder: source.version)
+            if read.key != current {
+                try finish()
+                current = read.key
+            }
+            if read.decoder != source.version { isOurs = false }
+            if let fact = read.fact { events.append(Event(position: read.position, fact: fact)) }
+        }
+        try finish()
+        for key in others {
+            let events = try decoded(key, upTo: position)
+            if !events.isEmpty { try body(key, events) }
+        }
+    }
+
+    /// The foldable events of a subscription, decoded from evidence.
+    func decoded(_ key: SubscriptionKey, upTo position: Int64?) throws -> [Event] {
+        var headers = HeaderCache(connection)
+        let rows = try connection.query(
+            """
+            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
+                evidence.cuts, evidence.payloads, evidence.signatures
+            from ledger.event
+            left join ledger.evidence
+                on evidence.stream = event.stream and evidence.app_id = event.app_id
+                and evidence.position = event.position
+            where event.stream = $1 and event.app_id = $2 and event.position <= $3
+            order by event.position
+            """,
+            [.text(key.stream), .int(Int64(key.appID)), .int(position ?? .max)]
+        )
+        var result: [Event] = []
+        for row in 0..<rows.count {
+            let event = try StoredEvent(rows, row)
+            let evidence = try evidence(of: event, rows, row, column: 15, &headers)
+            do {
+                if let fact = try source.fact(evidence) {
+                    result.append(Event(position: event.position, fact: fact))
+                }
+            } catch let error as EventLogError {
+                throw error
+            } catch {
+                throw EventLogError(
+                    .unreadable,
+                    "event \(event.position) of \(key) cannot be decoded: \(error)",
+                    position: event.position
+                )
+            }
+        }
+        return result
+    }
+
+    /// A text as an SQL literal that means the same under every setting.
+    static func literal(_ text: String) -> String {
+        var result = "E'"
+        for scalar in text.unicodeScalars where scalar != "\0" {
+            if scalar == "'" || scalar == "\\" { result.unicodeScalars.append("\\") }
+            result.unicodeScalars.append(scalar)
+        }
+        return result + "'"
+    }
+}
