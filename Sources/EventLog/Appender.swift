@@ -225,8 +225,9 @@ extension Appender {
         return .quarantined(reason: reason)
     }
 
-    /// The SQLSTATE of an error that is about the content: data exceptions, broken constraints
-    /// and exceeded limits. A broken unique key is none: the keys were looked up under the lock.
+    /// The SQLSTATE of an error that is about the content, or nil.
+    ///
+    /// That is data exceptions, broken constraints and exceeded limits. A broken unique key is none: the keys were looked up under the lock.
     private static func poison(_ error: PostgresError) -> String? {
         guard let state = error.sqlState, state != "23505" else { return nil }
         return ["22", "23", "54"].contains(String(state.prefix(2))) ? state : nil

@@ -22,7 +22,9 @@ struct ByteCache<Value> {
     /// The value that belongs to the bytes; `make` is called where it is not known yet.
     mutating func value(_ bytes: UnsafeRawBufferPointer, _ make: (String) -> Value) -> Value {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for unsafebyte in unsafe bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        for index in unsafe 0..<bytes.count {
+            hash = unsafe (hash ^ UInt64(bytes[index])) &* 0x100_0000_01B3
+        }
         var slot = Int(hash % UInt64(slots.count))
         while slots[slot] >= 0 {
             let index = Int(slots[slot])

@@ -109,8 +109,9 @@ struct EvidenceParts: Equatable {
         result.append(contentsOf: Base64URL.encodeBytes(signature))
     }
 
-    /// Where in a payload a text stands that may be a JWS: between quotes, beginning with `eyJ`,
-    /// of base64url's characters with two dots. The caller looks closer.
+    /// Where in a payload a text stands that may be a JWS.
+    ///
+    /// That is one between quotes that begins with `eyJ`. The caller looks closer.
     private static func candidates(in payload: [UInt8]) -> [Range<Int>] {
         let quote = UInt8(ascii: "\"")
         var result: [Range<Int>] = []

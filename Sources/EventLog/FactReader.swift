@@ -28,7 +28,9 @@ struct FactReader {
     private var discounts = ByteCache<OfferDiscountType>(countMax: 64)
     private var plans = ByteCache<BillingPlanType>(countMax: 64)
 
-    /// Reads one row. A row of another decoder is read to its decoder only.
+    /// Reads one row.
+    ///
+    /// A row of another decoder is read to its decoder only.
     mutating func row(_ row: inout BinaryRow, decoder version: Int16) -> Row {
         let position = row.int() ?? 0
         let text = streamText(&row)
@@ -179,7 +181,8 @@ extension FactReader {
             guard isPlain else {
                 return unsafe AppleID(String(decoding: bytes, as: UTF8.self))
             }
-            for unsafebyte in unsafe bytes {
+            for index in unsafe 0..<bytes.count {
+                let byte = unsafe bytes[index]
                 guard byte >= 0x30, byte <= 0x39 else {
                     return unsafe AppleID(String(decoding: bytes, as: UTF8.self))
                 }

@@ -43,7 +43,10 @@ extension LogReader {
     /// are left out. One subscription is in memory at a time. The session must not be used by
     /// `body`.
     ///
-    /// - Parameter position: reads what was known when this was the last position.
+    /// - Parameters:
+    ///   - slice: a part of `ledger.fact`.
+    ///   - position: reads what was known when this was the last position.
+    ///   - body: what to do with each subscription.
     /// - Throws: `.unreadable`, naming position and stream, at the first event that cannot be
     ///   read; and whatever `body` throws.
     public func forEachStream(

@@ -27,8 +27,10 @@ public struct LogReader {
 
     /// Makes a reader over a session.
     ///
-    /// - Parameter source: the decoder whose rows of `ledger.fact` are read, and that decodes
-    ///   all other events from their evidence.
+    /// - Parameters:
+    ///   - connection: the session.
+    ///   - source: the decoder whose rows of `ledger.fact` are read, and that decodes all other
+    ///     events from their evidence.
     public init(_ connection: Connection, source: FactSource = .current) {
         self.connection = connection
         self.source = source

@@ -25,7 +25,11 @@ public struct Migrator {
 
     /// Makes a migrator for the log and the read models' own migrations.
     ///
-    /// - Parameter roles: nil takes the database's name as the prefix.
+    /// - Parameters:
+    ///   - connection: a session that may make the roles and schemas, or becomes the owner.
+    ///   - extra: the migrations of the read models.
+    ///   - roles: nil takes the database's name as the prefix.
+    /// - Throws: `.unavailable` when the name cannot be asked for.
     public init(
         _ connection: Connection,
         extra: [Migration] = [],

@@ -117,7 +117,9 @@ public struct NewEvent: Sendable {
     }
 }
 
-/// What became of an event that was handed to the log. All of them are durable.
+/// What became of an event that was handed to the log.
+///
+/// Whatever it says is durable.
 public enum AppendOutcome: Hashable, Sendable {
     /// It is a new event at this position.
     case appended(position: Int64)
