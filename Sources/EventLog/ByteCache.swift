@@ -22,7 +22,7 @@ struct ByteCache<Value> {
     /// The value that belongs to the bytes; `make` is called where it is not known yet.
     mutating func value(_ bytes: UnsafeRawBufferPointer, _ make: (String) -> Value) -> Value {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for index in unsafe 0..<bytes.count {
+        for index in 0..<bytes.count {
             hash = unsafe (hash ^ UInt64(bytes[index])) &* 0x100_0000_01B3
         }
         var slot = Int(hash % UInt64(slots.count))

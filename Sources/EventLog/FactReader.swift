@@ -181,7 +181,7 @@ extension FactReader {
             guard isPlain else {
                 return unsafe AppleID(String(decoding: bytes, as: UTF8.self))
             }
-            for index in unsafe 0..<bytes.count {
+            for index in 0..<bytes.count {
                 let byte = unsafe bytes[index]
                 guard byte >= 0x30, byte <= 0x39 else {
                     return unsafe AppleID(String(decoding: bytes, as: UTF8.self))

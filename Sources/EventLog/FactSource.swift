@@ -1,3 +1,4 @@
+internal import AppStore
 public import Ledger
 
 /// Where facts come from: the version of the decoder, and the decoder itself.
@@ -18,12 +19,40 @@ public struct FactSource: Sendable {
     }
 
     /// The decoder of this program.
-    public static let current = FactSource(version: 1) { evidence in
-        throw EventLogError(
+    public static let current = FactSource(version: FactDecoder.version) { evidence in
+        let event = evidence.event
+        let kinds = DocumentKind.allCases
+        guard evidence.form == .jws, let kind = kinds.first(where: { $0.eventKind == event.kind })
+        else {
+            throw unreadable(event, "is of the kind \(event.kind), which has no decoder")
+        }
+        do {
+            let payload = try JSONDocument(CompactJWS(evidence.received).payload)
+            let nested = try nestedPayloads(of: payload)
+            return FactDecoder.decode(kind: kind, payload: payload, nested: nested).fact
+        } catch {
+            throw unreadable(event, "cannot be decoded: \(error)")
+        }
+    }
+
+    /// The payloads of the signed texts within a notification.
+    private static func nestedPayloads(
+        of payload: JSONDocument
+    ) throws -> [FactDecoder.NestedPayload] {
+        var result: [FactDecoder.NestedPayload] = []
+        for field in ["signedTransactionInfo", "signedRenewalInfo"] {
+            guard let text = payload["data"]?[field]?.textBytes else { continue }
+            let inner = try JSONDocument(CompactJWS(text).payload)
+            result.append(FactDecoder.NestedPayload(field: field, payload: inner))
+        }
+        return result
+    }
+
+    private static func unreadable(_ event: StoredEvent, _ what: String) -> EventLogError {
+        EventLogError(
             .unreadable,
-            "event \(evidence.event.position) of \(evidence.event.key) was decoded by another"
-                + " version",
-            position: evidence.event.position
+            "event \(event.position) of \(event.key) \(what)",
+            position: event.position
         )
     }
 }
