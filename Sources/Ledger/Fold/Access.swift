@@ -50,7 +50,7 @@ extension TimelineBuilder {
         case .untilGraceEnds:
             guard !piece.hadGrace else { return nil }
             let plan = Clock.plan(
-                product: period.fact.productID,
+                product: period.productID,
                 period: period.length,
                 rules: rules
             )

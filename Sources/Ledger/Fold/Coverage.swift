@@ -39,7 +39,7 @@ struct Coverage {
         var end = period.end
         if let revocation = period.revocation { end = min(end, revocation) }
         // Upgraded to a transaction that we were never told of.
-        if period.fact.isUpgraded, let upgradedAt = period.upgradedAt {
+        if period.isUpgraded, let upgradedAt = period.upgradedAt {
             end = min(end, max(period.start, upgradedAt))
         }
         return end
@@ -84,7 +84,7 @@ struct Coverage {
             while later < periods.count, periods[later].start < period.end {
                 let other = periods[later]
                 if Self.supersedes(other, period),
-                    other.revocation == nil || period.fact.isUpgraded
+                    other.revocation == nil || period.isUpgraded
                 {
                     isSuperseded = true
                     end = min(end, other.start)
@@ -92,7 +92,7 @@ struct Coverage {
                 }
                 later += 1
             }
-            if !isSuperseded, period.fact.isUpgraded, let upgradedAt = period.upgradedAt {
+            if !isSuperseded, period.isUpgraded, let upgradedAt = period.upgradedAt {
                 end = min(end, max(period.start, upgradedAt))
             }
             return max(end, period.start)
@@ -104,9 +104,7 @@ struct Coverage {
     /// Payloads before 2023 carry no `transactionReason`; there another product tells.
     private static func supersedes(_ new: Period, _ old: Period) -> Bool {
         guard new.start > old.start, new.start < old.end, !new.isAdditional else { return false }
-        guard let reason = new.fact.reason else {
-            return new.fact.productID != old.fact.productID
-        }
+        guard let reason = new.reason else { return new.productID != old.productID }
         return reason == .purchase
     }
 

@@ -3,76 +3,108 @@
 /// Source: the lifecycle reference, section 5.3. Compared are the inner `signedDate`, the
 /// envelope's, the provenance, then the content. Positions decide only between equal facts.
 enum EventOrder {
-    /// Whether `left` comes before `right` in the fold.
-    static func precedes(_ left: Event, _ right: Event) -> Bool {
-        let (a, b) = (left.fact, right.fact)
-        if a.factAt != b.factAt { return a.factAt < b.factAt }
-        let (signedA, signedB) = (a.signedAt ?? a.factAt, b.signedAt ?? b.factAt)
+    /// Whether the event at `left` comes before the one at `right` in the fold.
+    static func precedes(_ events: borrowing [Event], _ left: Int, _ right: Int) -> Bool {
+        let (factA, factB) = (events[left].fact.factAt, events[right].fact.factAt)
+        if factA != factB { return factA < factB }
+        let signedA = events[left].fact.signedAt ?? factA
+        let signedB = events[right].fact.signedAt ?? factB
         if signedA != signedB { return signedA < signedB }
+        return precedesByContent(events[left], events[right])
+    }
+
+    /// The order of facts signed at the same instant.
+    private static func precedesByContent(_ left: Event, _ right: Event) -> Bool {
+        let (a, b) = (left.fact, right.fact)
         if a.provenance != b.provenance { return a.provenance > b.provenance }
         if let x = a.transaction, let y = b.transaction, x.digest != y.digest {
-            return !wins(x, over: y)
+            return !wins(Tie(x), over: Tie(y))
         }
-        if let x = a.renewal, let y = b.renewal, x.digest != y.digest { return !wins(x, over: y) }
+        if let x = a.renewal, let y = b.renewal, x.digest != y.digest {
+            return !wins(Tie(x), over: Tie(y))
+        }
         let (rankA, rankB) = (rank(a), rank(b))
         if rankA != rankB { return rankA < rankB }
         return left.position < right.position
     }
 
     /// Which of two versions of one transaction counts.
-    ///
-    /// What Apple signed always outranks what it did not, however old.
-    static func wins(
-        _ new: TransactionFact,
-        signedAt: Timestamp,
-        provenance: Provenance,
-        over old: TransactionFact,
-        signedAt oldSignedAt: Timestamp,
-        provenance oldProvenance: Provenance
-    ) -> Bool {
-        let (isSigned, wasSigned) = (provenance == .jws, oldProvenance == .jws)
-        if isSigned != wasSigned { return isSigned }
-        if new.signedDate != old.signedDate { return new.signedDate > old.signedDate }
-        if signedAt != oldSignedAt { return signedAt > oldSignedAt }
-        if provenance != oldProvenance { return provenance < oldProvenance }
-        return wins(new, over: old)
+    static func wins(_ new: Period, over old: Period) -> Bool {
+        if new.signedDate != old.signedDate || new.signedAt != old.signedAt
+            || new.provenance != old.provenance
+        {
+            return isNewer(
+                (new.signedDate, new.signedAt, new.provenance),
+                than: (old.signedDate, old.signedAt, old.provenance)
+            )
+        }
+        if new.digest == old.digest { return new.position < old.position }
+        return wins(Tie(new), over: Tie(old))
     }
 
     /// Which of two renewal infos counts.
-    static func wins(
-        _ new: RenewalFact,
-        signedAt: Timestamp,
-        provenance: Provenance,
-        over old: RenewalFact,
-        signedAt oldSignedAt: Timestamp,
-        provenance oldProvenance: Provenance
-    ) -> Bool {
-        let (isSigned, wasSigned) = (provenance == .jws, oldProvenance == .jws)
+    static func wins(_ new: RenewalRecord, over old: RenewalRecord) -> Bool {
+        if new.signedDate != old.signedDate || new.signedAt != old.signedAt
+            || new.provenance != old.provenance
+        {
+            return isNewer(
+                (new.signedDate, new.signedAt, new.provenance),
+                than: (old.signedDate, old.signedAt, old.provenance)
+            )
+        }
+        if new.digest == old.digest { return new.position < old.position }
+        return wins(Tie(new), over: Tie(old))
+    }
+
+    private typealias Signed = (inner: Timestamp, envelope: Timestamp, provenance: Provenance)
+
+    /// What Apple signed always outranks what it did not, however old.
+    private static func isNewer(_ new: Signed, than old: Signed) -> Bool {
+        let (isSigned, wasSigned) = (new.provenance == .jws, old.provenance == .jws)
         if isSigned != wasSigned { return isSigned }
-        if new.signedDate != old.signedDate { return new.signedDate > old.signedDate }
-        if signedAt != oldSignedAt { return signedAt > oldSignedAt }
-        if provenance != oldProvenance { return provenance < oldProvenance }
-        return wins(new, over: old)
+        if new.inner != old.inner { return new.inner > old.inner }
+        if new.envelope != old.envelope { return new.envelope > old.envelope }
+        return new.provenance < old.provenance
     }
 
-    /// Among transactions signed in the same millisecond: the revoked one, the upgraded one, the
-    /// longer one, the lower digest.
-    private static func wins(_ new: TransactionFact, over old: TransactionFact) -> Bool {
-        if new.digest == old.digest { return false }
-        let (revoked, wasRevoked) = (new.revocationDate != nil, old.revocationDate != nil)
-        if revoked != wasRevoked { return revoked }
+    /// What decides between two contents signed in the same millisecond: for transactions the
+    /// revoked, the upgraded, the longer; for renewal infos the later `renewalDate`; then the
+    /// lower digest.
+    private struct Tie {
+        var isRevoked = false
+        var isUpgraded = false
+        var date: Timestamp
+        var digest: UInt64
+
+        init(_ fact: TransactionFact) {
+            isRevoked = fact.revocationDate != nil
+            isUpgraded = fact.isUpgraded
+            date = fact.expiresDate ?? .earliest
+            digest = fact.digest
+        }
+
+        init(_ fact: RenewalFact) {
+            date = fact.renewalDate ?? .earliest
+            digest = fact.digest
+        }
+
+        init(_ period: Period) {
+            isRevoked = period.revocationDate != nil
+            isUpgraded = period.isUpgraded
+            date = period.expiresDate ?? .earliest
+            digest = period.digest
+        }
+
+        init(_ record: RenewalRecord) {
+            date = record.renewalDate ?? .earliest
+            digest = record.digest
+        }
+    }
+
+    private static func wins(_ new: Tie, over old: Tie) -> Bool {
+        if new.isRevoked != old.isRevoked { return new.isRevoked }
         if new.isUpgraded != old.isUpgraded { return new.isUpgraded }
-        let (end, oldEnd) = (new.expiresDate ?? .earliest, old.expiresDate ?? .earliest)
-        if end != oldEnd { return end > oldEnd }
-        return new.digest < old.digest
-    }
-
-    /// Among renewal infos signed in the same millisecond: the later `renewalDate`, the lower
-    /// digest.
-    private static func wins(_ new: RenewalFact, over old: RenewalFact) -> Bool {
-        if new.digest == old.digest { return false }
-        let (date, oldDate) = (new.renewalDate ?? .earliest, old.renewalDate ?? .earliest)
-        if date != oldDate { return date > oldDate }
+        if new.date != old.date { return new.date > old.date }
         return new.digest < old.digest
     }
 

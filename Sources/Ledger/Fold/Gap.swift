@@ -51,7 +51,7 @@ struct Gap {
             var piece = Piece(
                 from: revokedFrom,
                 until: until,
-                state: .revoked(RevocationCause(latest.fact))
+                state: .revoked(RevocationCause(latest))
             )
             piece.deciding.transaction = latest.position
             pieces.append(piece)
@@ -123,14 +123,14 @@ struct Gap {
 
 extension RevocationCause {
     /// The cause that a revoked transaction names; what it does not name is a refund.
-    init(_ fact: TransactionFact) {
-        switch fact.revocationType {
+    init(_ period: Period) {
+        switch period.revocationType {
         case .refundProrated: self = .refundProrated
         case .familyRevoke: self = .familyRevoke
         case .assignmentRevoke: self = .assignmentRevoke
         default:
             // Before December 2025 there is no type; a family member is never refunded.
-            self = fact.ownership == .familyShared ? .familyRevoke : .refund
+            self = period.ownership == .familyShared ? .familyRevoke : .refund
         }
     }
 }

@@ -38,7 +38,7 @@ struct GapEvidence {
         for place in registers.renewals.range(since: since, before: cut) {
             let record = registers.renewals[place]
             if renewal.map({ record.wins(over: $0) }) ?? true { renewal = record }
-            if record.fact.gracePeriodExpiresDate != nil { graceDates.append(record) }
+            if record.gracePeriodExpiresDate != nil { graceDates.append(record) }
         }
         for place in registers.statuses.range(since: since, before: cut) {
             status = registers.statuses[place]
@@ -46,7 +46,7 @@ struct GapEvidence {
         for place in registers.markers.range(since: since, before: cut) {
             let marker = registers.markers[place]
             // Signed in the same millisecond as the period, but about another: older news.
-            if marker.at == since, marker.transactionID != gap.last.fact.transactionID { continue }
+            if marker.at == since, marker.transactionID != gap.last.transactionID { continue }
             switch marker.kind {
             case .failed(let grace):
                 let failed = Failure(at: marker.at, position: marker.position, isImplied: false)
@@ -70,10 +70,10 @@ struct GapEvidence {
     ) {
         for place in registers.renewals.range(since: since, before: cut) {
             let record = registers.renewals[place]
-            guard record.fact.isInBillingRetryPeriod == true else { continue }
+            guard record.isInBillingRetryPeriod else { continue }
             let implied = Failure(at: record.at, position: record.position, isImplied: true)
             failure = failure ?? implied
-            if let date = record.fact.gracePeriodExpiresDate, date > gap.end {
+            if let date = record.gracePeriodExpiresDate, date > gap.end {
                 graceFailure = graceFailure ?? implied
             }
         }
@@ -85,12 +85,12 @@ struct GapEvidence {
 
     /// Whether Apple said that the subscription is over.
     var isOver: Bool {
-        expired != nil || renewal?.fact.expirationIntent != nil
+        expired != nil || renewal?.expirationIntent != nil
             || (renewal == nil && status?.status == 2)
     }
 
     /// Whether a renewal may still come.
-    var mayRenew: Bool { renewal?.fact.autoRenewStatus != 0 }
+    var mayRenew: Bool { renewal?.autoRenewStatus != 0 }
 
     /// The grace period of the gap, nil where there was none.
     func grace(of gap: Gap) -> Grace? {
@@ -100,18 +100,18 @@ struct GapEvidence {
         var confidence = Confidence.confirmed
         var position: Int64 = 0
         let dated = graceDates.filter {
-            $0.at >= graceFailure.at || $0.fact.signedDate >= graceFailure.at
+            $0.at >= graceFailure.at || $0.signedDate >= graceFailure.at
         }
         .reduce(nil as RenewalRecord?) { best, record in
             best.map { record.wins(over: $0) ? record : $0 } ?? record
         }
-        if let dated, let date = dated.fact.gracePeriodExpiresDate {
+        if let dated, let date = dated.gracePeriodExpiresDate {
             announced = date
             position = dated.position
         } else {
             confidence = .estimated
             let plan = Clock.plan(
-                product: gap.last.fact.productID,
+                product: gap.last.productID,
                 period: gap.last.length,
                 rules: gap.rules
             )
@@ -139,7 +139,7 @@ struct GapEvidence {
         if let expired, expired.at >= failure.at { end = min(end, expired.at) }
         // Nothing but renewal info told of the failure, and it tells of the end too.
         if failure.isImplied, expired == nil, let renewal, renewal.at > failure.at,
-            renewal.fact.isInBillingRetryPeriod != true, renewal.fact.expirationIntent != nil
+            !renewal.isInBillingRetryPeriod, renewal.expirationIntent != nil
         {
             end = min(end, renewal.at)
         }
@@ -156,7 +156,7 @@ struct GapEvidence {
             deciding.marker = expired.position
             return (.expired(cause), .confirmed, deciding)
         }
-        if let intent = renewal?.fact.expirationIntent {
+        if let intent = renewal?.expirationIntent {
             return (.expired(ExpirationCause(intent: intent)), .confirmed, deciding)
         }
         if renewal == nil, let status, status.status == 2 {
@@ -167,7 +167,7 @@ struct GapEvidence {
             deciding.marker = failure.position
             return (.expired(.billingRetry), .clock, deciding)
         }
-        if let renewal, renewal.fact.autoRenewStatus == 0, renewal.at < gap.end {
+        if let renewal, renewal.autoRenewStatus == 0, renewal.at < gap.end {
             return (.expired(.voluntary), .clock, deciding)
         }
         return (.expired(.presumed), .clock, deciding)

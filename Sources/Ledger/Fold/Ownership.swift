@@ -14,25 +14,20 @@ struct OwnershipBuilder {
     private var claims: [Claim] = []
     private var latestStart: Timestamp?
 
-    /// Takes the next fact in the total order; true where two tokens claim one transaction time.
-    mutating func apply(_ event: Event) -> Bool {
-        let fact = event.fact
-        if let owner = fact.linkedOwner {
-            if claims.last.map({ $0.isLinked && $0.owner != owner }) ?? true {
-                claims.append(
-                    Claim(
-                        owner: owner,
-                        from: fact.factAt,
-                        position: event.position,
-                        isLinked: true
-                    )
-                )
-            }
+    /// Takes an operator's link in.
+    mutating func link(_ owner: UniqueID, _ head: EventHead) {
+        guard claims.last.map({ $0.isLinked && $0.owner != owner }) ?? true else { return }
+        claims.append(
+            Claim(owner: owner, from: head.factAt, position: head.position, isLinked: true)
+        )
+    }
+
+    /// Takes the next transaction in the total order; true where an older transaction claims
+    /// another owner.
+    mutating func apply(_ period: Period) -> Bool {
+        guard let token = period.appAccountToken, let start = period.purchaseDate else {
             return false
         }
-        guard let transaction = fact.transaction, transaction.isSubscription,
-            let token = transaction.appAccountToken, let start = transaction.purchaseDate
-        else { return false }
         if let latestStart, start < latestStart {
             return claims.last.map { $0.owner != token } ?? false
         }
@@ -40,14 +35,30 @@ struct OwnershipBuilder {
         let current = claims.last { !$0.isLinked }
         guard current?.owner != token else { return false }
         // The first token is the owner's from the purchase on, a change counts when signed.
-        let from = current == nil ? start : transaction.signedDate
+        let from = current == nil ? start : period.signedDate
         claims.removeAll { $0.isLinked && $0.from >= from }
-        claims.append(Claim(owner: token, from: from, position: event.position, isLinked: false))
+        claims.append(Claim(owner: token, from: from, position: period.position, isLinked: false))
         return false
+    }
+
+    mutating func reset() {
+        claims.removeAll(keepingCapacity: true)
+        latestStart = nil
     }
 
     /// The intervals, in order; the last is open-ended.
     func intervals() -> [OwnershipInterval] {
+        if claims.count == 1 {
+            return [
+                OwnershipInterval(
+                    owner: claims[0].owner,
+                    from: claims[0].from,
+                    until: nil,
+                    position: claims[0].position,
+                    isLinked: claims[0].isLinked
+                )
+            ]
+        }
         let sorted = claims.sorted { $0.from < $1.from }
         var result: [OwnershipInterval] = []
         for claim in sorted {

@@ -8,25 +8,23 @@ struct StateMachine {
     private var latestStart: Timestamp?
 
     /// Applies a fact; true where its step is not in the table.
-    mutating func apply(_ event: Event) -> Bool {
-        let fact = event.fact
+    ///
+    /// - Parameter period: The event's transaction, nil where it carries none of a subscription.
+    mutating func apply(_ head: EventHead, _ period: Period?) -> Bool {
         var isLatest = false
-        if let transaction = fact.transaction {
-            guard transaction.isSubscription else { return false }
-            let start = transaction.purchaseDate ?? .earliest
-            isLatest = latestStart.map { start >= $0 } ?? true
-            if isLatest { latestStart = start }
+        if let period {
+            isLatest = latestStart.map { period.start >= $0 } ?? true
+            if isLatest { latestStart = period.start }
         }
-        let trigger = Trigger(fact)
-        guard let target = target(of: fact, trigger, isLatest: isLatest), target != state else {
-            return false
-        }
+        let trigger = Trigger(head)
+        guard let target = target(of: head, period, trigger, isLatest: isLatest), target != state
+        else { return false }
         transitions.append(
             Transition(
                 from: state,
                 to: target,
-                effectiveAt: effectiveAt(fact, target),
-                position: event.position
+                effectiveAt: effectiveAt(head, period, target),
+                position: head.position
             )
         )
         let isExpected = TransitionTable.allows(
@@ -39,54 +37,55 @@ struct StateMachine {
     }
 
     /// The state after the fact, nil where it changes none.
-    private func target(of fact: Fact, _ trigger: Trigger, isLatest: Bool) -> SubscriptionState? {
+    private func target(
+        of head: EventHead,
+        _ period: Period?,
+        _ trigger: Trigger,
+        isLatest: Bool
+    ) -> SubscriptionState? {
         switch trigger {
         case .failedWithGrace: return .gracePeriod
         case .failed, .graceEnded: return .billingRetry
-        case .expired: return .expired(ExpirationCause(subtype: fact.subtype))
+        case .expired: return .expired(ExpirationCause(subtype: head.subtype))
         default: break
         }
-        guard let transaction = fact.transaction, isLatest else {
-            return state ?? observed(fact)
-        }
-        if transaction.revocationDate != nil, trigger != .seatsRefunded {
-            return .revoked(RevocationCause(transaction))
+        guard let period, isLatest else { return state ?? observed(head, period) }
+        if period.revocationDate != nil, trigger != .seatsRefunded {
+            return .revoked(RevocationCause(period))
         }
         switch trigger {
         case .subscribed, .renewed, .recovered, .planChanged: return .active
         default: break
         }
-        let signed = fact.signedAt ?? fact.factAt
-        let covers = transaction.expiresDate.map { signed < $0 } ?? false
-        if covers { return .active }
+        if head.signedAt < period.end { return .active }
         // A paid period is over, and the fact says nothing of why: the state stays.
-        return state?.isRevoked == true ? .expired(.other) : state ?? observed(fact)
+        return state?.isRevoked == true ? .expired(.other) : state ?? observed(head, period)
     }
 
     /// The state that a first fact shows.
-    private func observed(_ fact: Fact) -> SubscriptionState? {
-        switch fact.status {
+    private func observed(_ head: EventHead, _ period: Period?) -> SubscriptionState? {
+        guard let period else { return nil }
+        switch head.status {
         case 1: return .active
         case 2: return .expired(.other)
         case 3: return .billingRetry
         case 4: return .gracePeriod
-        default: break
+        default: return head.signedAt < period.end ? .active : .expired(.other)
         }
-        guard let transaction = fact.transaction else { return nil }
-        let signed = fact.signedAt ?? fact.factAt
-        let covers = transaction.expiresDate.map { signed < $0 } ?? false
-        return covers ? .active : .expired(.other)
     }
 
     /// When a step took effect: a period's start, its end, the revocation, else the signature.
-    private func effectiveAt(_ fact: Fact, _ target: SubscriptionState) -> Timestamp {
-        let signed = fact.signedAt ?? fact.factAt
-        guard let transaction = fact.transaction else { return signed }
+    private func effectiveAt(
+        _ head: EventHead,
+        _ period: Period?,
+        _ target: SubscriptionState
+    ) -> Timestamp {
+        guard let period else { return head.signedAt }
         switch target {
-        case .active: return transaction.purchaseDate ?? signed
-        case .expired: return transaction.expiresDate ?? signed
-        case .revoked: return transaction.revocationDate ?? signed
-        default: return signed
+        case .active: return period.purchaseDate ?? head.signedAt
+        case .expired: return period.expiresDate ?? head.signedAt
+        case .revoked: return period.revocationDate ?? head.signedAt
+        default: return head.signedAt
         }
     }
 }
@@ -97,21 +96,21 @@ enum Trigger: String, Hashable, CaseIterable {
     case graceEnded, expired, refunded, seatsRefunded, refundReversed, revoked, extended
     case observed, other
 
-    init(_ fact: Fact) {
-        guard let type = fact.notificationType else {
-            self = fact.kind == .notification ? .other : .observed
+    init(_ head: EventHead) {
+        guard let type = head.notificationType else {
+            self = head.kind == .notification ? .other : .observed
             return
         }
         switch type {
         case .subscribed: self = .subscribed
-        case .didRenew: self = fact.subtype == .billingRecovery ? .recovered : .renewed
+        case .didRenew: self = head.subtype == .billingRecovery ? .recovered : .renewed
         case .didChangeRenewalPref, .offerRedeemed:
-            self = fact.subtype == .upgrade ? .planChanged : .intentChanged
+            self = head.subtype == .upgrade ? .planChanged : .intentChanged
         case .didChangeRenewalStatus, .priceIncrease: self = .intentChanged
-        case .didFailToRenew: self = fact.subtype == .gracePeriod ? .failedWithGrace : .failed
+        case .didFailToRenew: self = head.subtype == .gracePeriod ? .failedWithGrace : .failed
         case .gracePeriodExpired: self = .graceEnded
         case .expired: self = .expired
-        case .refund: self = fact.subtype == .seats ? .seatsRefunded : .refunded
+        case .refund: self = head.subtype == .seats ? .seatsRefunded : .refunded
         case .refundReversed: self = .refundReversed
         case .revoke: self = .revoked
         case .renewalExtended: self = .extended

@@ -8,6 +8,7 @@
 public struct SubscriptionFold {
     private let rules: AppRules
     private var registers = Registers()
+    private var owners = OwnershipBuilder()
     private var builder: TimelineBuilder
 
     /// Makes a fold for the subscriptions of one app.
@@ -22,72 +23,149 @@ public struct SubscriptionFold {
     /// - Returns: The history; its timeline is empty where the stream holds no auto-renewable
     ///   subscription.
     public mutating func history(of events: [Event]) -> History {
-        var sorted = events
-        sorted.sortIfNeeded(EventOrder.precedes)
-        registers.reset()
         var history = History()
+        registers.reset()
+        owners.reset()
         var machine = StateMachine()
-        var owners = OwnershipBuilder()
-        for place in sorted.indices {
-            let event = sorted[place]
-            history.knownToPosition = max(history.knownToPosition, event.position)
-            if place > 0, sorted[place - 1].fact == event.fact { continue }
-            let signedAt = event.fact.signedAt ?? event.fact.factAt
-            history.lastSignedAt = max(history.lastSignedAt ?? signedAt, signedAt)
-            note(event, registers.apply(event), in: &history)
-            note(event, owners.apply(event) ? .ownerConflict : nil, in: &history)
-            note(event, machine.apply(event) ? .unexpectedTransition : nil, in: &history)
-            note(event, oddity(in: event.fact), in: &history)
+        let order = order(of: events)
+        for step in 0..<events.count {
+            let place = order.isEmpty ? step : order[step]
+            history.knownToPosition = max(history.knownToPosition, events[place].position)
+            if step > 0, isRepeated(events, order.isEmpty ? step - 1 : order[step - 1], place) {
+                continue
+            }
+            apply(events, place, &machine, &history)
         }
         registers.finish()
         history.transitions = machine.transitions
         history.timeline = builder.timeline(of: registers)
         history.ownership = owners.intervals()
-        history.latestTransaction = registers.periods.last?.fact
-        history.latestRenewal =
-            registers.renewals.reduce(nil as RenewalRecord?) { best, record in
-                best.map { record.wins(over: $0) ? record : $0 } ?? record
-            }?.fact
         history.latestStatus = registers.statuses.last?.status
-        if let product = history.latestTransaction?.productID, !rules.products.isEmpty,
-            rules.products[product] == nil, let last = registers.periods.last
-        {
-            history.anomalies.append(Anomaly(kind: .unknownProduct, position: last.position))
-        }
+        summarise(events, &history)
         return history
     }
 
-    private func note(_ event: Event, _ kind: Anomaly.Kind?, in history: inout History) {
-        guard let kind else { return }
-        history.anomalies.append(Anomaly(kind: kind, position: event.position))
+    /// The places of the events in the total order; empty where they stand in it already.
+    private func order(of events: [Event]) -> [Int] {
+        var isSorted = true
+        for place in events.indices.dropFirst()
+        where EventOrder.precedes(events, place, place - 1) {
+            isSorted = false
+            break
+        }
+        if isSorted { return [] }
+        return events.indices.sorted { EventOrder.precedes(events, $0, $1) }
     }
 
-    /// What is odd about a fact on its own.
-    private func oddity(in fact: Fact) -> Anomaly.Kind? {
-        if fact.notificationType == .didFailToRenew, fact.subtype == .gracePeriod,
-            fact.renewal?.gracePeriodExpiresDate == nil
-        {
-            return .missingGraceDate
+    /// Whether two neighbours in the order tell exactly the same.
+    private func isRepeated(_ events: [Event], _ left: Int, _ right: Int) -> Bool {
+        events[left].fact.factAt == events[right].fact.factAt
+            && events[left].fact.signedAt == events[right].fact.signedAt
+            && events[left].fact == events[right].fact
+    }
+
+    private mutating func apply(
+        _ events: [Event],
+        _ place: Int,
+        _ machine: inout StateMachine,
+        _ history: inout History
+    ) {
+        let head = EventHead(events, place)
+        history.lastSignedAt = max(history.lastSignedAt ?? head.signedAt, head.signedAt)
+        func note(_ kind: Anomaly.Kind?) {
+            guard let kind else { return }
+            history.anomalies.append(Anomaly(kind: kind, position: head.position))
         }
-        if fact.notificationType == .expired, let intent = fact.renewal?.expirationIntent,
-            ExpirationCause(subtype: fact.subtype) != ExpirationCause(intent: intent)
-        {
-            return .causeDisagrees
+        let period = Period(events, place, head)
+        let renewal = RenewalRecord(events, place, head)
+        if let period {
+            note(registers.apply(period))
+            note(owners.apply(period) ? .ownerConflict : nil)
         }
-        return fact.hasUnknownValue ? .unknownValue : nil
+        if let renewal { note(registers.apply(renewal)) }
+        // Whatever belongs to no subscription sets no marker and no status.
+        if period != nil || events[place].fact.transaction == nil {
+            if let status = head.status {
+                registers.statuses.append(
+                    StatusRecord(
+                        status: status,
+                        at: head.at,
+                        isSigned: head.provenance == .jws,
+                        position: head.position
+                    )
+                )
+            }
+            if let kind = Marker.Kind(head) {
+                registers.markers.append(
+                    Marker(
+                        kind: kind,
+                        at: head.at,
+                        transactionID: period?.transactionID,
+                        position: head.position
+                    )
+                )
+            }
+            note(machine.apply(head, period) ? .unexpectedTransition : nil)
+        }
+        if let answer = events[place].fact.extensionAnswer, answer.success,
+            let date = answer.effectiveDate
+        {
+            registers.answers.append(
+                AnswerRecord(effectiveDate: date, at: head.factAt, position: head.position)
+            )
+        }
+        if let owner = events[place].fact.linkedOwner { owners.link(owner, head) }
+        note(oddity(head, renewal))
+        if Fact.hasUnknownValue(events, place, head) { note(.unknownValue) }
+    }
+
+    /// What the registers say at the end of all facts.
+    private func summarise(_ events: [Event], _ history: inout History) {
+        guard let last = registers.periods.last else { return }
+        history.latestTransaction = events[last.place].fact.transaction
+        var renewal: RenewalRecord?
+        for record in registers.renewals where renewal.map({ record.wins(over: $0) }) ?? true {
+            renewal = record
+        }
+        if let renewal { history.latestRenewal = events[renewal.place].fact.renewal }
+        if let product = last.productID, !rules.products.isEmpty, rules.products[product] == nil {
+            history.anomalies.append(Anomaly(kind: .unknownProduct, position: last.position))
+        }
+    }
+
+    /// What is odd about a notification on its own.
+    private func oddity(_ head: EventHead, _ renewal: RenewalRecord?) -> Anomaly.Kind? {
+        switch head.notificationType {
+        case .didFailToRenew:
+            head.subtype == .gracePeriod && renewal?.gracePeriodExpiresDate == nil
+                ? .missingGraceDate : nil
+        case .expired:
+            renewal?.expirationIntent.map {
+                ExpirationCause(subtype: head.subtype) != ExpirationCause(intent: $0)
+            } ?? false ? .causeDisagrees : nil
+        default: nil
+        }
     }
 }
 
 extension Fact {
     /// Whether one of Apple's open vocabularies holds a value that this program does not know.
-    var hasUnknownValue: Bool {
-        if notificationType?.unknownText != nil || subtype?.unknownText != nil { return true }
-        if let status, !(1...5).contains(status) { return true }
-        guard let transaction else { return false }
-        if let offer = transaction.offerType, !(1...4).contains(offer) { return true }
-        return transaction.ownership?.unknownText != nil || transaction.reason?.unknownText != nil
-            || transaction.revocationType?.unknownText != nil
-            || transaction.offerDiscountType?.unknownText != nil
-            || transaction.productType?.unknownText != nil
+    static func hasUnknownValue(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead
+    ) -> Bool {
+        if head.notificationType?.unknownText != nil || head.subtype?.unknownText != nil {
+            return true
+        }
+        if let status = head.status, !(1...5).contains(status) { return true }
+        if let offer = events[place].fact.transaction?.offerType, !(1...4).contains(offer) {
+            return true
+        }
+        return events[place].fact.transaction?.ownership?.unknownText != nil
+            || events[place].fact.transaction?.reason?.unknownText != nil
+            || events[place].fact.transaction?.revocationType?.unknownText != nil
+            || events[place].fact.transaction?.offerDiscountType?.unknownText != nil
+            || events[place].fact.transaction?.productType?.unknownText != nil
     }
 }

@@ -54,7 +54,7 @@ struct TimelineBuilder {
             ? registers.periods[coverage.segments[place + 1].period] : nil
         let trouble = trouble(of: period, until: segment.to, next: next, registers)
         var signedEnd: Timestamp?
-        if period.provisionalEnd != nil, let end = period.fact.expiresDate { signedEnd = end }
+        if period.provisionalEnd != nil, let end = period.expiresDate { signedEnd = end }
         split(
             piece,
             period,
@@ -90,7 +90,7 @@ struct TimelineBuilder {
             }
         }
         for place in registers.renewals.range(since: period.firstSigned, before: cut)
-        where registers.renewals[place].fact.isInBillingRetryPeriod == true {
+        where registers.renewals[place].isInBillingRetryPeriod {
             from = min(from ?? .latest, registers.renewals[place].at)
         }
         guard let from, max(from, period.start) < cut else { return nil }
@@ -201,27 +201,27 @@ struct TimelineBuilder {
         interval.gracePeriodExpiresDate = piece.graceEnd
         interval.deciding = piece.deciding
         interval.policyVersion = rules.policy(at: interval.from).version
-        interval.productID = period.fact.productID
-        interval.transactionID = period.fact.transactionID
+        interval.productID = period.productID
+        interval.transactionID = period.transactionID
         interval.expiresDate = period.end
-        interval.offer = OfferPhase(period.fact)
-        interval.ownership = period.fact.ownership ?? .purchased
-        interval.price = period.fact.price
-        interval.currency = period.fact.currency
+        interval.offer = period.offer
+        interval.ownership = period.ownership ?? .purchased
+        interval.price = period.price
+        interval.currency = period.currency
         guard let renewal else { return }
         if interval.deciding.renewal == 0 { interval.deciding.renewal = renewal.position }
-        switch renewal.fact.autoRenewStatus {
+        switch renewal.autoRenewStatus {
         case 0: interval.renewalIntent = .off
         case 1: interval.renewalIntent = .on
         default: interval.renewalIntent = .unknown
         }
-        switch renewal.fact.priceIncreaseStatus {
+        switch renewal.priceIncreaseStatus {
         case 0: interval.priceConsent = .pending
         case 1: interval.priceConsent = .accepted
         default: interval.priceConsent = .none
         }
-        if !interval.state.isOver, let pending = renewal.fact.autoRenewProductID,
-            pending != period.fact.productID
+        if !interval.state.isOver, let pending = renewal.autoRenewProductID,
+            pending != period.productID
         {
             interval.pendingProductID = pending
         }
@@ -230,24 +230,6 @@ struct TimelineBuilder {
     private static func earlier(_ left: Timestamp?, _ right: Timestamp?) -> Timestamp? {
         guard let left, let right else { return left ?? right }
         return min(left, right)
-    }
-}
-
-extension OfferPhase {
-    /// What kind of period a transaction is.
-    init(_ fact: TransactionFact) {
-        if fact.offerDiscountType == .freeTrial {
-            self = .trial
-            return
-        }
-        switch fact.offerType {
-        case nil: self = .standard
-        case 1: self = .intro
-        case 2: self = .promotional
-        case 3: self = .offerCode
-        case 4: self = .winBack
-        default: self = .unknown
-        }
     }
 }
 

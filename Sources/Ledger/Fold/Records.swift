@@ -1,0 +1,221 @@
+// The small records that the fold works on. Facts are wide; each is read once, into these, since
+// copying wide values was half of the fold's time.
+
+/// What an event says beside its transaction and renewal info.
+struct EventHead {
+    var position: Int64
+    var kind: EventKind
+    var provenance: Provenance
+    var notificationType: NotificationType?
+    var subtype: Subtype?
+    var status: Int32?
+    var factAt: Timestamp
+    /// When the envelope was signed, or the fact where there is none.
+    var signedAt: Timestamp
+    /// When the whole event was signed: the latest of its dates, so that the parts of one event
+    /// never fall on two sides of a cut.
+    var at: Timestamp
+
+    init(_ events: borrowing [Event], _ place: Int) {
+        position = events[place].position
+        kind = events[place].fact.kind
+        provenance = events[place].fact.provenance
+        notificationType = events[place].fact.notificationType
+        subtype = events[place].fact.subtype
+        status = events[place].fact.status
+        factAt = events[place].fact.factAt
+        signedAt = events[place].fact.signedAt ?? factAt
+        var at = max(factAt, signedAt)
+        if let date = events[place].fact.transaction?.signedDate { at = max(at, date) }
+        if let date = events[place].fact.renewal?.signedDate { at = max(at, date) }
+        self.at = at
+    }
+}
+
+/// The register of one transaction: the version that counts, and what all versions tell.
+struct Period {
+    var transactionID: AppleID
+    var signedDate: Timestamp
+    var signedAt: Timestamp
+    var digest: UInt64
+    var provenance: Provenance
+    /// The event that holds the version that counts.
+    var position: Int64
+    /// Where that event stands among those that are folded.
+    var place: Int
+    var productID: Symbol?
+    var purchaseDate: Timestamp?
+    var expiresDate: Timestamp?
+    var revocationDate: Timestamp?
+    var revocationType: RevocationType?
+    var reason: TransactionReason?
+    var ownership: Ownership?
+    var offer: OfferPhase
+    var price: Int64?
+    var currency: Symbol?
+    var appAccountToken: UniqueID?
+    var isUpgraded: Bool
+    /// Whether one of several transactions of one period (seats).
+    var isAdditional: Bool
+    var isCommitment: Bool
+
+    /// When Apple first signed any version of it.
+    var firstSigned: Timestamp
+    /// When the first event that carries it was signed.
+    var firstAt: Timestamp
+    /// The end as first signed, before any extension.
+    var firstEnd: Timestamp?
+    /// When Apple first said that it was upgraded.
+    var upgradedAt: Timestamp?
+    /// The end that an unsigned answer to an extension promised.
+    var provisionalEnd: Timestamp?
+    var provisionalPosition: Int64 = 0
+
+    /// Reads the transaction of an event; nil where it is none of a subscription.
+    init?(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
+        guard let signedDate = events[place].fact.transaction?.signedDate,
+            let transactionID = events[place].fact.transaction?.transactionID,
+            let digest = events[place].fact.transaction?.digest
+        else { return nil }
+        let expiresDate = events[place].fact.transaction?.expiresDate
+        // Older payloads lack the type.
+        let type = events[place].fact.transaction?.productType
+        guard type == .autoRenewable || (type == nil && expiresDate != nil) else { return nil }
+        self.transactionID = transactionID
+        self.signedDate = signedDate
+        self.digest = digest
+        self.place = place
+        self.expiresDate = expiresDate
+        signedAt = head.signedAt
+        provenance = head.provenance
+        position = head.position
+        productID = events[place].fact.transaction?.productID
+        purchaseDate = events[place].fact.transaction?.purchaseDate
+        revocationDate = events[place].fact.transaction?.revocationDate
+        revocationType = events[place].fact.transaction?.revocationType
+        reason = events[place].fact.transaction?.reason
+        ownership = events[place].fact.transaction?.ownership
+        offer = OfferPhase(
+            type: events[place].fact.transaction?.offerType,
+            discount: events[place].fact.transaction?.offerDiscountType
+        )
+        price = events[place].fact.transaction?.price
+        currency = events[place].fact.transaction?.currency
+        appAccountToken = events[place].fact.transaction?.appAccountToken
+        isUpgraded = events[place].fact.transaction?.isUpgraded ?? false
+        isAdditional = events[place].fact.transaction?.additionalReason != nil
+        isCommitment =
+            events[place].fact.transaction?.billingPlanType == .monthly
+            || events[place].fact.transaction?.commitmentExpiresDate != nil
+        firstSigned = signedDate
+        firstAt = head.at
+        firstEnd = expiresDate
+        upgradedAt = isUpgraded ? signedDate : nil
+    }
+
+    /// Takes another version in.
+    mutating func merge(_ new: Period) -> Anomaly.Kind? {
+        let isConflict =
+            new.signedDate == signedDate && new.digest != digest && new.provenance == provenance
+        var merged = EventOrder.wins(new, over: self) ? new : self
+        merged.firstAt = min(firstAt, new.firstAt)
+        merged.firstSigned = min(firstSigned, new.firstSigned)
+        merged.firstEnd =
+            new.firstSigned < firstSigned ? new.firstEnd ?? firstEnd : firstEnd ?? new.firstEnd
+        if let upgraded = new.upgradedAt {
+            merged.upgradedAt = upgradedAt.map { min($0, upgraded) } ?? upgraded
+        } else {
+            merged.upgradedAt = upgradedAt
+        }
+        self = merged
+        return isConflict ? .orderConflict : nil
+    }
+
+    /// Whether the dates of a period are there and in order.
+    var hasDates: Bool {
+        guard let purchaseDate, let expiresDate else { return false }
+        return purchaseDate <= expiresDate
+    }
+
+    /// The start of the period.
+    var start: Timestamp { purchaseDate ?? .earliest }
+
+    /// The end of the paid period as it counts; never before the start.
+    var end: Timestamp { max(start, provisionalEnd ?? expiresDate ?? start) }
+
+    /// When it was taken back, not before it began.
+    var revocation: Timestamp? { revocationDate.map { max($0, start) } }
+
+    /// The length of the period before any extension.
+    var length: Milliseconds {
+        Milliseconds(
+            rawValue: max(0, (firstEnd ?? start).milliseconds - start.milliseconds)
+        )
+    }
+
+    static func precedes(_ left: Period, _ right: Period) -> Bool {
+        if left.start != right.start { return left.start < right.start }
+        if left.end != right.end { return left.end < right.end }
+        return left.digest < right.digest
+    }
+}
+
+/// Renewal info at its place in the signed history.
+struct RenewalRecord {
+    var signedDate: Timestamp
+    var signedAt: Timestamp
+    /// When the whole event was signed.
+    var at: Timestamp
+    var digest: UInt64
+    var provenance: Provenance
+    var position: Int64
+    var place: Int
+    var autoRenewStatus: Int32?
+    var autoRenewProductID: Symbol?
+    var expirationIntent: Int32?
+    var isInBillingRetryPeriod: Bool
+    var priceIncreaseStatus: Int32?
+    var gracePeriodExpiresDate: Timestamp?
+    var renewalDate: Timestamp?
+
+    /// Reads the renewal info of an event; nil where there is none.
+    init?(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
+        guard let signedDate = events[place].fact.renewal?.signedDate,
+            let digest = events[place].fact.renewal?.digest
+        else { return nil }
+        self.signedDate = signedDate
+        self.digest = digest
+        self.place = place
+        signedAt = head.signedAt
+        at = head.at
+        provenance = head.provenance
+        position = head.position
+        autoRenewStatus = events[place].fact.renewal?.autoRenewStatus
+        autoRenewProductID = events[place].fact.renewal?.autoRenewProductID
+        expirationIntent = events[place].fact.renewal?.expirationIntent
+        isInBillingRetryPeriod = events[place].fact.renewal?.isInBillingRetryPeriod ?? false
+        priceIncreaseStatus = events[place].fact.renewal?.priceIncreaseStatus
+        gracePeriodExpiresDate = events[place].fact.renewal?.gracePeriodExpiresDate
+        renewalDate = events[place].fact.renewal?.renewalDate
+    }
+
+    func wins(over other: RenewalRecord) -> Bool { EventOrder.wins(self, over: other) }
+}
+
+extension OfferPhase {
+    /// What kind of period a transaction is.
+    init(type: Int32?, discount: OfferDiscountType?) {
+        if discount == .freeTrial {
+            self = .trial
+            return
+        }
+        switch type {
+        case nil: self = .standard
+        case 1: self = .intro
+        case 2: self = .promotional
+        case 3: self = .offerCode
+        case 4: self = .winBack
+        default: self = .unknown
+        }
+    }
+}
