@@ -9,7 +9,7 @@ struct StateMachine {
 
     /// Applies a fact; true where its step is not in the table.
     ///
-    /// - Parameter period: The event's transaction, nil where it carries none of a subscription.
+    /// `period` is the event's transaction, nil where it carries none of a subscription.
     mutating func apply(_ head: EventHead, _ period: Period?) -> Bool {
         var isLatest = false
         if let period {
