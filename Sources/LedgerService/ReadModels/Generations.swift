@@ -36,10 +36,7 @@ struct Current: Hashable {
     var version: Int32
     var decoder: Int16
 
-    /// Reads the row of each read model.
-    ///
-    /// - Parameter lock: `for share` keeps a swap away until the transaction ends, `for update`
-    ///   also other projectors; empty for a look only.
+    // `for share` keeps a swap away until the transaction ends, `for update` other projectors too.
     static func read(_ connection: Connection, lock: String = "") throws(PostgresError) -> [Current]
     {
         let rows = try connection.query(

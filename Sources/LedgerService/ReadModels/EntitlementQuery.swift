@@ -1,0 +1,149 @@
+public import Ledger
+public import Postgres
+
+/// The question "who has access to what at an instant".
+///
+/// It looks rows up and computes nothing: what they say was folded before.
+public struct EntitlementQuery: Hashable, Sendable {
+    /// The instant that is asked about.
+    public var at: Timestamp
+    /// Only subscriptions that this account token owned at that instant.
+    public var owner: UniqueID?
+    /// Only this subscription, in every app that has it.
+    public var subscription: String?
+    /// Only this environment; nil answers all, and each answer says which it is of.
+    public var environment: Environment?
+
+    /// How many answers are read at a time.
+    static let pageSize = 5000
+
+    /// Asks about every subscription at an instant.
+    public init(
+        at: Timestamp,
+        owner: UniqueID? = nil,
+        subscription: String? = nil,
+        environment: Environment? = nil
+    ) {
+        self.at = at
+        self.owner = owner
+        self.subscription = subscription
+        self.environment = environment
+    }
+
+    /// The answers, by subscription and app, for where they are few.
+    public func answers(
+        _ connection: Connection
+    ) throws(ReadModelError) -> [EntitlementAnswer] {
+        try readModels("look entitlements up") {
+            var answers: [EntitlementAnswer] = []
+            try forEach(connection) { answers.append($0) }
+            return answers
+        }
+    }
+
+    /// Calls `body` with each answer, by subscription and app, as of one moment of the database.
+    ///
+    /// - Parameters:
+    ///   - connection: a session without an open transaction.
+    ///   - body: what to do with an answer.
+    /// - Throws: `ReadModelError`, and what `body` throws.
+    public func forEach(
+        _ connection: Connection,
+        _ body: (EntitlementAnswer) throws -> Void
+    ) throws {
+        do {
+            try connection.transaction("begin isolation level repeatable read read only") {
+                connection in
+                var last = SubscriptionKey(appID: .min, stream: "")
+                while true {
+                    let page = try page(after: last, connection)
+                    for answer in page { try body(answer) }
+                    guard owner == nil, page.count == Self.pageSize, let end = page.last else {
+                        break
+                    }
+                    last = SubscriptionKey(appID: end.appID, stream: end.originalTransactionID)
+                }
+            }
+        } catch let error as PostgresError {
+            throw ReadModelError(error, doing: "look entitlements up")
+        }
+    }
+
+    private func page(
+        after last: SubscriptionKey,
+        _ connection: Connection
+    ) throws(PostgresError) -> [EntitlementAnswer] {
+        var binds: [Bind] = [
+            .instant(milliseconds: at.milliseconds), .text(last.stream), .int(Int64(last.appID)),
+        ]
+        var conditions = ""
+        if let owner {
+            binds.append(.uuid(owner.bits))
+            conditions += " and app_account_token = $\(binds.count)"
+        }
+        if let subscription {
+            binds.append(.text(subscription))
+            conditions += " and original_transaction_id = $\(binds.count)"
+        }
+        if let environment {
+            binds.append(.text(environment.description))
+            conditions += " and environment = $\(binds.count)"
+        }
+        // One owner has few: a page would only tempt the planner to walk all subscriptions.
+        let limit = owner == nil ? "limit \(Self.pageSize)" : ""
+        let rows = try connection.query(
+            """
+            select \(EntitlementAnswer.columns)
+            from read_model.entitlement_all
+            where valid_from <= $1 and $1 < valid_until
+                and (original_transaction_id, app_id) > ($2, $3::integer)\(conditions)
+            order by original_transaction_id, app_id
+            \(limit)
+            """,
+            binds
+        )
+        return (0..<rows.count).map { EntitlementAnswer(rows, $0) }
+    }
+}
+
+/// How far the read models are behind the log.
+public struct Staleness: Hashable, Sendable {
+    /// How many subscriptions have events that the read models do not hold yet.
+    public var staleStreams: Int64
+    /// The subscriptions that could not be folded, with the reasons.
+    public var parked: [Parked]
+
+    /// A subscription that could not be folded.
+    public struct Parked: Hashable, Sendable {
+        /// Which one.
+        public var key: SubscriptionKey
+        /// The highest of its positions when it was parked.
+        public var position: Int64
+        /// Why.
+        public var error: String
+    }
+
+    /// Counts open marks and lists what is parked.
+    public init(_ connection: Connection) throws(ReadModelError) {
+        (staleStreams, parked) = try readModels("count what is not folded yet") {
+            let marks = try connection.query(
+                "select count(*) from (select distinct stream, app_id from ledger.mark) m"
+            )
+            let rows = try connection.query(
+                "select stream, app_id, position, error from read_model.parked"
+                    + " order by stream, app_id"
+            )
+            let parked = (0..<rows.count).map { row in
+                Parked(
+                    key: SubscriptionKey(
+                        appID: Int32(rows.int(row, 1) ?? 0),
+                        stream: rows.text(row, 0) ?? ""
+                    ),
+                    position: rows.int(row, 2) ?? 0,
+                    error: rows.text(row, 3) ?? ""
+                )
+            }
+            return (marks.int(0, 0) ?? 0, parked)
+        }
+    }
+}

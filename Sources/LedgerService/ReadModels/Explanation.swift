@@ -1,0 +1,132 @@
+public import EventLog
+public import Ledger
+public import Postgres
+
+/// A subscription's timeline with the events that decided each stretch of it.
+public struct Explanation: Hashable, Sendable {
+    /// The stretches in order of time.
+    public var timeline: [EntitlementAnswer]
+    /// The subscription's events by position.
+    public var events: [StoredEvent]
+    /// The owners in order of time.
+    public var owners: [Owner]
+    /// What was odd, by name.
+    public var anomalies: [String]
+    /// The instant that was asked about, if one was.
+    public var at: Timestamp?
+    /// Whether events wait that the timeline does not hold yet.
+    public var isStale: Bool
+    /// Why the subscription cannot be folded, if so.
+    public var parked: String?
+
+    /// Who owned it from when to when.
+    public struct Owner: Hashable, Sendable {
+        /// The account token.
+        public var token: UniqueID
+        /// The first instant.
+        public var from: Timestamp
+        /// The first instant after it; nil for the present owner.
+        public var until: Timestamp?
+        /// The event that says so.
+        public var position: Int64
+        /// Whether an operator linked it.
+        public var isLinked: Bool
+    }
+
+    /// The app and the environment.
+    public var app: AppKey
+    /// The stream's name.
+    public var stream: String
+
+    /// The answer at the instant that was asked about.
+    public var answer: EntitlementAnswer? {
+        guard let at else { return nil }
+        return timeline.first { $0.contains(at) }
+    }
+
+    /// Explains a stream in every app that has it; empty where the log does not know it.
+    public static func explanations(
+        of stream: String,
+        at instant: Timestamp? = nil,
+        _ connection: Connection
+    ) throws(ReadModelError) -> [Explanation] {
+        try readModels("explain \(stream)") {
+            try connection.transaction("begin isolation level repeatable read read only") {
+                connection in
+                let streams = try EventQuery(stream: stream).streams(connection)
+                return try streams.compactMap { found in
+                    guard let key = found.events.first?.key else { return nil }
+                    return try Explanation(found, key, at: instant, connection)
+                }
+            }
+        }
+    }
+
+    private init(
+        _ found: EventQuery.Stream,
+        _ key: SubscriptionKey,
+        at instant: Timestamp?,
+        _ connection: Connection
+    ) throws {
+        app = found.app
+        stream = key.stream
+        events = found.events
+        at = instant
+        let binds: [Bind] = [.text(key.stream), .int(Int64(key.appID))]
+        let rows = try connection.query(
+            """
+            select \(EntitlementAnswer.columns) from read_model.entitlement_all
+            where original_transaction_id = $1 and app_id = $2 order by valid_from
+            """,
+            binds
+        )
+        timeline = (0..<rows.count).map { EntitlementAnswer(rows, $0) }
+        owners = try Self.owners(binds, connection)
+        let more = try connection.query(
+            """
+            select
+                (select s.anomalies from read_model.subscription s
+                 where s.stream = $1 and s.app_id = $2 and s.generation = (
+                     select generation from read_model.current where projection = 'entitlement')),
+                exists (select from ledger.mark m where m.stream = $1 and m.app_id = $2),
+                (select p.error from read_model.parked p where p.stream = $1 and p.app_id = $2)
+            """,
+            binds
+        )
+        anomalies = more.textArray(0, 0) ?? []
+        isStale = more.bool(0, 1) ?? false
+        parked = more.text(0, 2)
+    }
+
+    private static func owners(
+        _ binds: [Bind],
+        _ connection: Connection
+    ) throws(PostgresError) -> [Owner] {
+        let rows = try connection.query(
+            """
+            select app_account_token, valid_from, valid_until, position, is_linked
+            from read_model.subscription_owner
+            where stream = $1 and app_id = $2 and generation = (
+                select generation from read_model.current where projection = 'entitlement')
+            order by valid_from
+            """,
+            binds
+        )
+        return (0..<rows.count).map { row in
+            Owner(
+                token: UniqueID(bits: rows.uuid(row, 0) ?? 0),
+                from: rows.timestamp(row, 1) ?? .earliest,
+                until: rows.timestamp(row, 2),
+                position: rows.int(row, 3) ?? 0,
+                isLinked: rows.bool(row, 4) ?? false
+            )
+        }
+    }
+}
+
+extension EntitlementAnswer {
+    /// Whether the instant lies in the stretch.
+    public func contains(_ instant: Timestamp) -> Bool {
+        validFrom <= instant && validUntil.map { instant < $0 } ?? true
+    }
+}

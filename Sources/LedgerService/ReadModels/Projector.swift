@@ -1,0 +1,337 @@
+internal import EventLog
+internal import Ledger
+public import Postgres
+internal import Projections
+
+/// Brings the live read models up to date with the log, stream by stream.
+///
+/// Every stream that has a mark is folded whole and its rows replaced in all read models, in one
+/// transaction with the end of its marks: a projector that is killed at any moment has either done
+/// a stream or not touched it. Any number of projectors may run; a claim is a locked row.
+public final class Projector {
+    /// What a run did.
+    public struct Report: Hashable, Sendable {
+        /// How many streams were folded.
+        public var streams = 0
+        /// How many events they have.
+        public var events = 0
+        /// How many rows were written, those of changed rows included.
+        public var rowsWritten: Int64 = 0
+        /// How many rows went, those of changed rows included.
+        public var rowsDeleted: Int64 = 0
+        /// The streams that could not be folded by this run, with the reasons.
+        public var parked: [Staleness.Parked] = []
+    }
+
+    /// The longest stream that is folded; a longer one is parked.
+    public static let streamEventsMax = 100_000
+
+    /// How many streams a transaction folds at most.
+    static let batchSize = 500
+
+    private let connection: Connection
+    private var report = Report()
+
+    /// Makes a projector over a session that may write the read models.
+    public init(_ connection: Connection) { self.connection = connection }
+
+    /// Folds every stream that has a mark and that no other projector holds.
+    ///
+    /// - Parameters:
+    ///   - shouldStop: asked before each transaction.
+    ///   - progress: told after each transaction.
+    /// - Returns: what was done.
+    /// - Throws: `.outOfDate` when the rows were made by another version of this program;
+    ///   `.unavailable` when the server is gone or refuses for now. What was done stays done.
+    @discardableResult
+    public func project(
+        shouldStop: () -> Bool = { false },
+        progress: (Report) -> Void = { _ in }
+    ) throws(ReadModelError) -> Report {
+        report = Report()
+        try readModels("fold the marked streams") {
+            try adoptEmptyGenerations()
+            while !shouldStop(), try pass(shouldStop, progress) {}
+        }
+        return report
+    }
+
+    /// Marks every subscription of an app, for when its rules or access policy have changed.
+    ///
+    /// Call it in the transaction that stores the new version. It waits for projectors at work,
+    /// who know the old one, and those that come later see the new one.
+    public static func markAll(
+        ofApp appID: Int32,
+        _ connection: Connection
+    ) throws(ReadModelError) {
+        try readModels("mark the subscriptions of an app") {
+            _ = try Current.read(connection, lock: "for update")
+            try connection.query(
+                """
+                insert into ledger.mark (stream, app_id, position)
+                select stream, app_id, max(position) from ledger.fact
+                where app_id = $1 group by stream, app_id
+                on conflict do nothing
+                """,
+                [.int(Int64(appID))]
+            )
+        }
+    }
+
+    // MARK: - One pass over the marks
+
+    private struct Candidate {
+        var key: SubscriptionKey
+        /// The highest marked position that was seen.
+        var position: Int64
+    }
+
+    /// Goes over the marks once, in the order of their key.
+    ///
+    /// - Returns: whether anything was folded, so that another pass may find more.
+    private func pass(_ shouldStop: () -> Bool, _ progress: (Report) -> Void) throws -> Bool {
+        let before = report.streams
+        var last = SubscriptionKey(appID: .min, stream: "")
+        while !shouldStop() {
+            let page = try candidates(after: last)
+            guard let end = page.end else { break }
+            last = end
+            if !page.found.isEmpty { try fold(page.found) }
+            progress(report)
+        }
+        return report.streams > before
+    }
+
+    private func candidates(
+        after last: SubscriptionKey
+    ) throws -> (found: [Candidate], end: SubscriptionKey?) {
+        let rows = try connection.query(
+            """
+            select m.stream, m.app_id, max(m.position), max(p.position)
+            from (
+                select stream, app_id, position from ledger.mark
+                where (stream, app_id) > ($1, $2::integer)
+                order by stream, app_id, position limit \(Self.batchSize)
+            ) m
+            left join read_model.parked p on p.stream = m.stream and p.app_id = m.app_id
+            group by m.stream, m.app_id
+            order by m.stream, m.app_id
+            """,
+            [.text(last.stream), .int(Int64(last.appID))]
+        )
+        var found: [Candidate] = []
+        var end: SubscriptionKey?
+        for row in 0..<rows.count {
+            let key = SubscriptionKey(
+                appID: Int32(rows.int(row, 1) ?? 0),
+                stream: rows.text(row, 0) ?? ""
+            )
+            end = key
+            let position = rows.int(row, 2) ?? 0
+            // A parked stream is tried again when it has news.
+            if let parkedAt = rows.int(row, 3), parkedAt >= position { continue }
+            found.append(Candidate(key: key, position: position))
+        }
+        return (found, end)
+    }
+
+    /// Folds some streams in one transaction; where that fails, in halves, until the stream that
+    /// cannot be folded stands alone and is parked.
+    private func fold(_ candidates: [Candidate]) throws {
+        do {
+            try foldTogether(candidates)
+        } catch {
+            let failure = ReadModelError(error, doing: "fold")
+            guard failure.code == .database || failure.code == .unreadableEvent else {
+                throw failure
+            }
+            guard candidates.count > 1 else { return try park(candidates[0], failure) }
+            let half = candidates.count / 2
+            try fold(Array(candidates[..<half]))
+            try fold(Array(candidates[half...]))
+        }
+    }
+
+    private func foldTogether(_ candidates: [Candidate]) throws {
+        try makeClaimable(candidates.map(\.key))
+        try connection.transaction { connection in
+            let claimed = try claim(candidates)
+            guard !claimed.isEmpty else { return }
+            let generations = try liveGenerations()
+            // Only now are rules and events read: what is committed later has a mark of its own.
+            let reader = LogReader(connection)
+            var folder = StreamFolder(generations, try AppRegistry(connection))
+            var eventCount = 0
+            var folded: [Candidate] = []
+            for candidate in claimed {
+                let events = try reader.facts(of: candidate.key)
+                guard events.count <= Self.streamEventsMax else {
+                    throw ReadModelError(
+                        .database,
+                        "the stream has \(events.count) events; more than "
+                            + "\(Self.streamEventsMax) are not folded"
+                    )
+                }
+                folder.add(events, of: candidate.key)
+                eventCount += events.count
+                let highest = events.map(\.position).max() ?? 0
+                folded.append(
+                    Candidate(key: candidate.key, position: max(candidate.position, highest))
+                )
+            }
+            var written: Int64 = 0
+            var deleted: Int64 = 0
+            for (index, generation) in generations.enumerated() {
+                var difference = RowDifference()
+                try difference.apply(
+                    folder.rows[index],
+                    of: claimed.map(\.key),
+                    to: generation,
+                    over: connection
+                )
+                written += difference.insertedRows.rows
+                deleted += difference.deletedRows.rows
+            }
+            try finish(folded)
+            report.streams += claimed.count
+            report.events += eventCount
+            report.rowsWritten += written
+            report.rowsDeleted += deleted
+        }
+    }
+}
+
+// MARK: - Statements
+
+extension Projector {
+    /// Gives every stream its row in `read_model.claim`, in a transaction of its own: an insert
+    /// that is not committed would make other projectors wait.
+    private func makeClaimable(_ keys: [SubscriptionKey]) throws(PostgresError) {
+        try connection.query(
+            """
+            insert into read_model.claim (stream, app_id)
+            select * from unnest($1::text[], $2::integer[]) as k (stream, app_id)
+            on conflict do nothing
+            """,
+            Self.binds(keys)
+        )
+    }
+
+    private func claim(_ candidates: [Candidate]) throws(PostgresError) -> [Candidate] {
+        let rows = try connection.query(
+            """
+            select stream, app_id from read_model.claim
+            where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+            order by stream, app_id
+            for update skip locked
+            """,
+            Self.binds(candidates.map(\.key))
+        )
+        let claimed = Set(
+            (0..<rows.count).map { row in
+                SubscriptionKey(
+                    appID: Int32(rows.int(row, 1) ?? 0),
+                    stream: rows.text(row, 0) ?? ""
+                )
+            }
+        )
+        return candidates.filter { claimed.contains($0.key) }
+    }
+
+    /// The generations that the views show, kept from being swapped until the transaction ends.
+    private func liveGenerations() throws -> [Generation] {
+        let current = try Current.read(connection, lock: "for share")
+        return try Catalogue.all.map { projection in
+            guard let row = current.first(where: { $0.projection == projection.name }) else {
+                throw ReadModelError(
+                    .schema,
+                    "the read model \(projection.name) is not there; run: subledger migrate"
+                )
+            }
+            guard row.version == projection.version, row.decoder == FactSource.current.version
+            else {
+                throw ReadModelError(
+                    .outOfDate,
+                    "the read model \(projection.name) was made by another version of this "
+                        + "program; run: subledger rebuild"
+                )
+            }
+            return Generation(projection, row.generation)
+        }
+    }
+
+    /// Takes over the generations that the migration made, as long as nothing was ever folded:
+    /// then every stream still has its mark, and an empty generation is right for any version.
+    private func adoptEmptyGenerations() throws {
+        for row in try Current.read(connection) where row.version == 0 {
+            guard let projection = Catalogue.projection(named: row.projection) else { continue }
+            let binds: [Bind] = [
+                .text(row.projection), .int(Int64(projection.version)),
+                .int(Int64(FactSource.current.version)),
+            ]
+            try connection.transaction { connection in
+                let updated = try connection.query(
+                    """
+                    update read_model.current set version = $2, decoder = $3
+                    where projection = $1 and version = 0
+                        and not exists (select from read_model.claim)
+                    """,
+                    binds
+                )
+                guard updated.affected == 1 else { return }
+                try connection.query(
+                    """
+                    update read_model.generation set version = $2, decoder = $3
+                    where projection = $1 and generation = $4
+                    """,
+                    binds + [.int(Int64(row.generation))]
+                )
+            }
+        }
+    }
+
+    private func finish(_ folded: [Candidate]) throws(PostgresError) {
+        let binds = Self.binds(folded.map(\.key)) + [.intArray(folded.map(\.position))]
+        try connection.query(
+            """
+            delete from ledger.mark m
+            using unnest($1::text[], $2::integer[], $3::bigint[]) as k (stream, app_id, position)
+            where m.stream = k.stream and m.app_id = k.app_id and m.position <= k.position
+            """,
+            binds
+        )
+        try connection.query(
+            """
+            delete from read_model.parked
+            where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+            """,
+            Self.binds(folded.map(\.key))
+        )
+    }
+
+    private func park(_ candidate: Candidate, _ failure: ReadModelError) throws(PostgresError) {
+        try connection.query(
+            """
+            insert into read_model.parked (stream, app_id, position, error)
+            values ($1, $2, $3, $4)
+            on conflict (stream, app_id) do update
+            set position = excluded.position, error = excluded.error, parked_at = now()
+            """,
+            [
+                .text(candidate.key.stream), .int(Int64(candidate.key.appID)),
+                .int(candidate.position), .text(failure.description),
+            ]
+        )
+        report.parked.append(
+            Staleness.Parked(
+                key: candidate.key,
+                position: candidate.position,
+                error: failure.description
+            )
+        )
+    }
+
+    private static func binds(_ keys: [SubscriptionKey]) -> [Bind] {
+        [.textArray(keys.map(\.stream)), .intArray(keys.map { Int64($0.appID) })]
+    }
+}

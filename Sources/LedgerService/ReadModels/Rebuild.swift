@@ -1,0 +1,182 @@
+internal import Dispatch
+internal import EventLog
+internal import Ledger
+public import Postgres
+internal import Projections
+internal import Synchronization
+
+/// Makes the rows of read models anew from the log, beside the live ones, and swaps them in.
+///
+/// Readers never wait and never see a mixture: the views look the generation up, and the swap is
+/// one UPDATE of that. Killed at any moment it leaves the live generation as it was; what it left
+/// half-made, the next rebuild removes.
+public final class Rebuild: Sendable {
+    /// What a rebuild did.
+    public struct Report: Hashable, Sendable {
+        /// How many events were read.
+        public var events: Int64 = 0
+        /// How many streams were folded.
+        public var streams: Int64 = 0
+        /// How long it took.
+        public var seconds: Double = 0
+        /// What was built, by read model.
+        public var readModels: [ReadModel] = []
+
+        /// One read model that was built.
+        public struct ReadModel: Hashable, Sendable {
+            /// Its name.
+            public var name: String
+            /// The generation that the views show now.
+            public var generation: Int32
+            /// The digest of its rows, which also counts them.
+            public var digest: Digest
+        }
+    }
+
+    /// How far a rebuild has come.
+    public struct Progress: Hashable, Sendable {
+        /// What it does.
+        public var phase: Phase
+        /// How many events were read.
+        public var events: Int64
+        /// How many there are to read.
+        public var eventsTotal: Int64
+        /// How long it has run.
+        public var seconds: Double
+
+        /// The phases, in order.
+        public enum Phase: String, Hashable, Sendable {
+            /// Reading, folding and writing.
+            case fold
+            /// Building keys.
+            case keys
+            /// Folding what came meanwhile.
+            case catchUp = "catch_up"
+        }
+
+        /// Events read a second.
+        public var rate: Double { seconds > 0 ? Double(events) / seconds : 0 }
+        /// How long the reading will still take; nil at the beginning.
+        public var secondsLeft: Double? {
+            rate > 0 ? Double(max(0, eventsTotal - events)) / rate : nil
+        }
+    }
+
+    /// With at most so many streams behind, the swap is made.
+    static let swapBehindMax = 200
+
+    /// How many bytes of rows a worker gathers before it writes them.
+    static let flushBytes = 4 << 20
+
+    let projections: [any Projection.Type]
+    let workerCount: Int
+    let connect: @Sendable () throws -> Connection
+
+    /// Checks the names and prepares a rebuild.
+    ///
+    /// - Parameters:
+    ///   - names: the read models to build; all of them where none is named.
+    ///   - workers: how many slices of the log are folded at a time.
+    ///   - connect: opens a session that may write the read models; each worker has two.
+    /// - Throws: `.unknownProjection` with the names that there are.
+    public init(
+        _ names: [String] = [],
+        workers: Int = 2,
+        connect: @escaping @Sendable () throws -> Connection
+    ) throws(ReadModelError) {
+        projections = try ReadModels.projections(named: names)
+        workerCount = max(1, workers)
+        self.connect = connect
+    }
+
+    /// Runs the rebuild to its end.
+    ///
+    /// - Parameters:
+    ///   - shouldStop: asked now and then from any of the workers' threads.
+    ///   - progress: told now and then, by one thread at a time.
+    /// - Returns: what was done.
+    /// - Throws: `.rebuildRuns` when another rebuild of one of the read models runs,
+    ///   `.unreadableEvent` at the first event that cannot be read, `.stopped` when asked to stop.
+    ///   The live rows are then as they were.
+    public func run(
+        shouldStop: @escaping @Sendable () -> Bool = { false },
+        progress: @escaping @Sendable (Progress) -> Void = { _ in }
+    ) throws(ReadModelError) -> Report {
+        try readModels("rebuild") {
+            let watch = ContinuousClock.now
+            let lock = try RebuildLock(projections.map { $0.name }, connect())
+            let connection = try connect()
+            try Retirement.dropUnfinished(projections, connection)
+            let registry = try AppRegistry(connection)
+            let from = try Self.head(connection)
+            let build = Build(
+                generations: try start(from: from, connection),
+                registry: registry,
+                eventsTotal: from,
+                start: watch,
+                shouldStop: shouldStop,
+                progress: progress
+            )
+            do {
+                try fold(build, connection)
+                try buildKeys(build)
+                try catchUp(build, from: from, connection)
+            } catch {
+                // Best effort: what stays is removed by the next rebuild.
+                try? Retirement.dropUnfinished(projections, connect())
+                throw error
+            }
+            lock.release()
+            try? Retirement.dropRetired(connection)
+            return build.report(seconds: (ContinuousClock.now - watch).seconds)
+        }
+    }
+
+    static func head(_ connection: Connection) throws -> Int64 {
+        try connection.query("select position from ledger.head").int(0, 0) ?? 0
+    }
+
+    /// Gives every read model a new generation, empty and shown by no view.
+    private func start(from position: Int64, _ connection: Connection) throws -> [Generation] {
+        try projections.map { projection in
+            let rows = try connection.query(
+                """
+                insert into read_model.generation
+                    (projection, generation, version, decoder, state, from_position)
+                select $1, coalesce(max(generation), 0) + 1, $2, $3, 'building', $4
+                from read_model.generation where projection = $1
+                returning generation
+                """,
+                [
+                    .text(projection.name), .int(Int64(projection.version)),
+                    .int(Int64(FactSource.current.version)), .int(position),
+                ]
+            )
+            let generation = Generation(projection, Int32(rows.int(0, 0) ?? 0))
+            try generation.createTables(connection)
+            return generation
+        }
+    }
+
+    /// Builds the keys of all tables, some at a time.
+    private func buildKeys(_ build: Build) throws {
+        build.enter(.keys)
+        let tables = build.generations.flatMap { generation in
+            generation.tables.map { (generation, $0) }
+        }
+        try build.onThreads(min(workerCount, tables.count), jobs: tables.count) { jobs in
+            let connection = try self.connect()
+            while let job = jobs() {
+                let (generation, table) = tables[job]
+                try generation.attach(table, connection)
+            }
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    var seconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
+    }
+}
