@@ -1,0 +1,228 @@
+internal import Ledger
+public import Postgres
+
+/// Checks the whole log against its own hashes.
+///
+/// Every immutable column of every event is hashed again, the evidence included, and the batches
+/// are chained anew. So a changed column, a missing or an added row and a cut tail show, whoever
+/// made them: triggers and privileges prevent, this detects.
+public struct LogAudit {
+    /// The first thing found that is not as it was written.
+    public struct Difference: Hashable, Sendable, CustomStringConvertible {
+        /// Where it is.
+        public var position: Int64
+        /// What is wrong, in words.
+        public var description: String
+    }
+
+    /// What an audit found.
+    public struct Report: Hashable, Sendable {
+        /// The end of the log as it stands.
+        public var head: AuditHead
+        /// How many events were checked.
+        public var events: Int64
+        /// The first difference, nil for a log that is whole.
+        public var difference: Difference?
+    }
+
+    /// How many positions are read at once.
+    private static let windowCount: Int64 = 2000
+
+    private let connection: Connection
+    private let reader: LogReader
+
+    /// Makes an audit over a session that may read everything.
+    public init(_ connection: Connection) {
+        self.connection = connection
+        reader = LogReader(connection)
+    }
+
+    /// Checks the log from its first event to its head.
+    ///
+    /// - Parameters:
+    ///   - kept: a head that was kept elsewhere; the log must still contain it.
+    ///   - progress: called with the last position checked, now and then.
+    /// - Returns: what was found.
+    /// - Throws: `EventLogError` when the log could not be read; what is wrong with it is in the
+    ///   report.
+    public func run(
+        keeping kept: AuditHead? = nil,
+        progress: (Int64) -> Void = { _ in }
+    ) throws(EventLogError) -> Report {
+        do {
+            // One snapshot, so that appends meanwhile do not look like differences.
+            return try connection.transaction("begin isolation level repeatable read read only") {
+                _ in try runInside(kept, progress)
+            }
+        } catch {
+            throw EventLogError.made(from: error, doing: "audit the log")
+        }
+    }
+
+    private func runInside(_ kept: AuditHead?, _ progress: (Int64) -> Void) throws -> Report {
+        let head = try reader.head()
+        let apps = try reader.apps()
+        var headers = HeaderCache(connection)
+        var link = Chain.genesis
+        var position: Int64 = 0
+        var isKept = kept == nil || kept?.position == 0
+        func report(_ at: Int64, _ what: String) -> Report {
+            Report(
+                head: head,
+                events: position,
+                difference: Difference(position: at, description: what)
+            )
+        }
+        while true {
+            let batches = try batches(after: position)
+            guard let last = batches.last else { break }
+            guard last.lastPosition > position else {
+                return report(last.firstPosition, "the batch has no events")
+            }
+            let leaves = try leaves(position + 1...last.lastPosition, apps, &headers)
+            for batch in batches {
+                guard
+                    batch.firstPosition == position + 1, batch.lastPosition > position
+                else {
+                    return report(position + 1, "no batch begins at \(position + 1)")
+                }
+                guard batch.previous == link else {
+                    return report(batch.firstPosition, "the batch does not follow the one before")
+                }
+                var hashes: [[UInt8]] = []
+                for place in batch.firstPosition...batch.lastPosition {
+                    switch leaves[place] {
+                    case .hash(let hash): hashes.append(hash)
+                    case .broken(let what): return report(place, what)
+                    case nil: return report(place, "event \(place) is missing")
+                    }
+                }
+                guard Chain.root(hashes) == batch.root else {
+                    return report(
+                        batch.firstPosition,
+                        "an event from \(batch.firstPosition) to \(batch.lastPosition) was changed"
+                    )
+                }
+                link = Chain.link(batch)
+                position = batch.lastPosition
+                if let kept, kept.position == position { isKept = kept.root == link }
+            }
+            progress(position)
+        }
+        if let stray = try firstEvent(after: position) {
+            return report(stray, "event \(stray) is in no batch")
+        }
+        if position != head.position || link != head.root {
+            return report(position, "the head says \(head.position), the batches \(position)")
+        }
+        if let kept, !isKept {
+            return report(
+                kept.position,
+                kept.position > position
+                    ? "the log ends before \(kept.position), whose head was kept"
+                    : "the log is not the one whose head was kept at \(kept.position)"
+            )
+        }
+        return Report(head: head, events: position, difference: nil)
+    }
+
+    private enum Leaf {
+        case hash([UInt8])
+        case broken(String)
+    }
+
+    /// The batches that begin after a position, up to a window's worth of events.
+    private func batches(after position: Int64) throws -> [Batch] {
+        let rows = try connection.query(
+            """
+            select first_position, last_position, recorded_at, root, previous from ledger.batch
+            where first_position > $1
+            order by first_position limit 500
+            """,
+            [.int(position)]
+        )
+        var result: [Batch] = []
+        for row in 0..<rows.count {
+            let batch = Batch(
+                firstPosition: rows.int(row, 0) ?? 0,
+                lastPosition: rows.int(row, 1) ?? 0,
+                recordedAt: Timestamp(milliseconds: rows.instant(row, 2) ?? 0),
+                root: rows.bytes(row, 3) ?? [],
+                previous: rows.bytes(row, 4) ?? []
+            )
+            if row > 0, batch.lastPosition > position + Self.windowCount { break }
+            result.append(batch)
+        }
+        return result
+    }
+
+    private func leaves(
+        _ range: ClosedRange<Int64>,
+        _ apps: [Int32: AppKey],
+        _ headers: inout HeaderCache
+    ) throws -> [Int64: Leaf] {
+        let rows = try connection.query(
+            """
+            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
+                evidence.cuts, evidence.payloads, evidence.signatures
+            from ledger.event
+            left join ledger.evidence
+                on evidence.stream = event.stream and evidence.app_id = event.app_id
+                and evidence.position = event.position
+            where event.position between $1 and $2
+            order by event.position
+            """,
+            [.int(range.lowerBound), .int(range.upperBound)]
+        )
+        var result: [Int64: Leaf] = [:]
+        for row in 0..<rows.count {
+            let event = try StoredEvent(rows, row)
+            if result[event.position] != nil {
+                result[event.position] = .broken("position \(event.position) is there twice")
+                continue
+            }
+            result[event.position] = try leaf(event, rows, row, apps, &headers)
+        }
+        return result
+    }
+
+    private func leaf(
+        _ event: StoredEvent,
+        _ rows: Rows,
+        _ row: Int,
+        _ apps: [Int32: AppKey],
+        _ headers: inout HeaderCache
+    ) throws -> Leaf {
+        guard let app = apps[event.key.appID] else {
+            return .broken("event \(event.position) is of an app without a row")
+        }
+        guard !rows.isNull(row, 15) else {
+            return .broken("the evidence of event \(event.position) is missing")
+        }
+        do {
+            let evidence = try reader.evidence(of: event, rows, row, column: 15, &headers)
+            let sealed = Chain.sealed(
+                salt: evidence.salt,
+                operator: event.operator,
+                ticket: event.ticket,
+                received: evidence.received
+            )
+            guard sealed == event.sealedDigest else {
+                return .broken(
+                    "the evidence, operator or ticket of event \(event.position) was changed"
+                )
+            }
+        } catch let error as EventLogError where error.code == .unreadable {
+            return .broken(error.message)
+        }
+        return .hash(Chain.leaf(event, app: app))
+    }
+
+    private func firstEvent(after position: Int64) throws -> Int64? {
+        let rows = try connection.query(
+            "select min(position) from ledger.event where position > $1",
+            [.int(position)]
+        )
+        return rows.int(0, 0)
+    }
+}

@@ -1,0 +1,241 @@
+public import Ledger
+public import Postgres
+
+/// Keeps what configuration says of each app, as versions that never change.
+public struct RuleBook {
+    /// What `record` wrote; nil for what was the same already.
+    public struct Change: Hashable, Sendable {
+        /// The new version of the rules.
+        public var rulesVersion: Int32?
+        /// The new version of the access policy.
+        public var policyVersion: Int32?
+    }
+
+    /// How often a version is numbered anew where another program took the number.
+    private static let attempts = 5
+
+    private let connection: Connection
+
+    /// Makes a book over a session of the appender's role.
+    public init(_ connection: Connection) { self.connection = connection }
+
+    /// Records what configuration says of an app, where it differs from the newest version.
+    ///
+    /// The app gets its row if it has none. The last of `rules.policies` is the wanted access
+    /// policy; its number is given here. An app's first policy counts from the beginning. A later
+    /// one counts from its `effectiveFrom`, and where that is the beginning from now on: an edit
+    /// does not rewrite what was granted before.
+    ///
+    /// - Parameters:
+    ///   - rules: what configuration says.
+    ///   - appAppleID: Apple's number of the app, for Production.
+    ///   - app: the app.
+    ///   - operator: who changed it.
+    ///   - ticket: on which ticket.
+    /// - Returns: the versions that were written.
+    /// - Throws: `EventLogError`.
+    @discardableResult
+    public func record(
+        _ rules: AppRules,
+        appAppleID: Int64? = nil,
+        of app: AppKey,
+        operator: String? = nil,
+        ticket: String? = nil
+    ) throws(EventLogError) -> Change {
+        let what = "record the rules of \(app.bundleID)"
+        let author = Author(operator: `operator`, ticket: ticket)
+        var references = ReferenceRows()
+        var attempt = 1
+        while true {
+            do {
+                let isNew = try !exists(app)
+                let id = try references.appID(app, connection)
+                return try connection.transaction { _ in
+                    Change(
+                        rulesVersion: try recordRules(rules, appAppleID, id, author),
+                        policyVersion: try recordPolicy(rules, id, isNew: isNew, author)
+                    )
+                }
+            } catch let error as PostgresError where error.sqlState == "23505" {
+                guard attempt < Self.attempts else { throw EventLogError(error, doing: what) }
+                attempt += 1
+            } catch {
+                throw EventLogError.made(from: error, doing: what)
+            }
+        }
+    }
+
+    private struct Author {
+        var `operator`: String?
+        var ticket: String?
+    }
+
+    private func exists(_ app: AppKey) throws -> Bool {
+        let rows = try connection.query(
+            "select from ledger.app where bundle_id = $1 and environment = $2",
+            [.text(app.bundleID), .text(app.environment.description)]
+        )
+        return rows.count == 1
+    }
+
+    private func recordRules(
+        _ rules: AppRules,
+        _ appAppleID: Int64?,
+        _ id: Int32,
+        _ author: Author
+    ) throws -> Int32? {
+        let newest = try connection.query(
+            """
+            select version, app_apple_id, grace_period_days, grace_scope, clock_profile
+            from ledger.app_rules where app_id = $1 order by version desc limit 1
+            """,
+            [.int(Int64(id))]
+        )
+        let version = newest.count == 0 ? 0 : newest.int(0, 0) ?? 0
+        let isSame =
+            newest.count == 1 && newest.int(0, 1) == appAppleID
+            && newest.int(0, 2) == rules.gracePeriodDays.map { Int64($0) }
+            && newest.text(0, 3) == rules.graceScope.rawValue
+            && newest.text(0, 4) == rules.clockProfile?.rawValue
+        if isSame, try products(id, version) == rules.products { return nil }
+        try connection.query(
+            """
+            insert into ledger.app_rules (app_id, version, app_apple_id, grace_period_days,
+                grace_scope, clock_profile, operator, ticket)
+            values ($1, $2, $3, $4, $5, $6, $7, $8)
+            """,
+            [
+                .int(Int64(id)), .int(version + 1), .int(appAppleID),
+                .int(rules.gracePeriodDays.map { Int64($0) }), .text(rules.graceScope.rawValue),
+                .text(rules.clockProfile?.rawValue), .text(author.operator), .text(author.ticket),
+            ]
+        )
+        for (product, rule) in rules.products.sorted(by: { $0.key.text < $1.key.text }) {
+            try connection.query(
+                """
+                insert into ledger.app_product (app_id, version, product_id,
+                    subscription_group_identifier, level, period)
+                values ($1, $2, $3, $4, $5, $6)
+                """,
+                [
+                    .int(Int64(id)), .int(version + 1), .text(product.text),
+                    .text(rule.groupID.text), .int(Int64(rule.level)), .text(rule.period.rawValue),
+                ]
+            )
+        }
+        return Int32(version + 1)
+    }
+
+    private func products(_ id: Int32, _ version: Int64) throws -> [Symbol: ProductRules] {
+        let rows = try connection.query(
+            """
+            select product_id, subscription_group_identifier, level, period
+            from ledger.app_product where app_id = $1 and version = $2
+            """,
+            [.int(Int64(id)), .int(version)]
+        )
+        var result: [Symbol: ProductRules] = [:]
+        for row in 0..<rows.count {
+            guard let period = rows.text(row, 3).flatMap({ PlanPeriod(rawValue: $0) }) else {
+                continue
+            }
+            result[Symbol(rows.text(row, 0) ?? "")] = ProductRules(
+                groupID: Symbol(rows.text(row, 1) ?? ""),
+                level: Int(rows.int(row, 2) ?? 0),
+                period: period
+            )
+        }
+        return result
+    }
+
+    private func recordPolicy(
+        _ rules: AppRules,
+        _ id: Int32,
+        isNew: Bool,
+        _ author: Author
+    ) throws -> Int32? {
+        var wanted = rules.policies[rules.policies.count - 1]
+        var newest = try newestPolicy(id)
+        if newest == nil {
+            // Until now the default was in force, unless nothing was.
+            var first = isNew ? wanted : AccessPolicy()
+            first.version = 1
+            first.effectiveFrom = .earliest
+            try insert(first, id, author)
+            newest = first
+            if isNew { return 1 }
+        }
+        guard let newest else { return nil }
+        let from = wanted.effectiveFrom
+        wanted.effectiveFrom = newest.effectiveFrom
+        wanted.version = newest.version
+        guard wanted != newest else { return nil }
+        wanted.version = newest.version + 1
+        wanted.effectiveFrom = from == .earliest ? try now() : from
+        try insert(wanted, id, author)
+        return wanted.version
+    }
+
+    private func now() throws -> Timestamp {
+        let rows = try connection.query("select date_trunc('milliseconds', now())")
+        return Timestamp(milliseconds: rows.instant(0, 0) ?? 0)
+    }
+
+    private func newestPolicy(_ id: Int32) throws -> AccessPolicy? {
+        let rows = try connection.query(
+            """
+            select version, effective_from, billing_retry_access, billing_retry_days,
+                missing_grace_date, lapse_leeway_ms, refund_ends_access,
+                rescinded_consent_suspends
+            from ledger.access_policy where app_id = $1 order by version desc limit 1
+            """,
+            [.int(Int64(id))]
+        )
+        guard rows.count == 1 else { return nil }
+        let access: BillingRetryAccess =
+            switch rows.text(0, 2) {
+            case "until_grace_ends": .untilGraceEnds
+            case "days": .days(Int(rows.int(0, 3) ?? 1))
+            case "allow": .allow
+            default: .deny
+            }
+        return AccessPolicy(
+            version: Int32(rows.int(0, 0) ?? 1),
+            effectiveFrom: Timestamp(milliseconds: rows.instant(0, 1) ?? 0),
+            billingRetryAccess: access,
+            missingGraceDate: MissingGraceDate(rawValue: rows.text(0, 4) ?? "") ?? .estimate,
+            lapseLeeway: rows.int(0, 5).map { Milliseconds(rawValue: $0) },
+            refundEndsAccess: rows.bool(0, 6) ?? true,
+            rescindedConsentSuspends: rows.bool(0, 7) ?? true
+        )
+    }
+
+    private func insert(_ policy: AccessPolicy, _ id: Int32, _ author: Author) throws {
+        let access: String
+        var days: Int64?
+        switch policy.billingRetryAccess {
+        case .deny: access = "deny"
+        case .untilGraceEnds: access = "until_grace_ends"
+        case .days(let count):
+            access = "days"
+            days = Int64(count)
+        case .allow: access = "allow"
+        }
+        try connection.query(
+            """
+            insert into ledger.access_policy (app_id, version, effective_from,
+                billing_retry_access, billing_retry_days, missing_grace_date, lapse_leeway_ms,
+                refund_ends_access, rescinded_consent_suspends, operator, ticket)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            """,
+            [
+                .int(Int64(id)), .int(Int64(policy.version)),
+                .instant(milliseconds: policy.effectiveFrom.milliseconds), .text(access),
+                .int(days), .text(policy.missingGraceDate.rawValue),
+                .int(policy.lapseLeeway?.rawValue), .bool(policy.refundEndsAccess),
+                .bool(policy.rescindedConsentSuspends), .text(author.operator),
+                .text(author.ticket),
+            ]
+        )
+    }
+}
