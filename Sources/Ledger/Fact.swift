@@ -19,9 +19,21 @@ public struct Fact: Hashable, Sendable {
     /// received them.
     public var factAt: Timestamp
     /// The decoded `signedTransactionInfo`.
-    public var transaction: TransactionFact?
+    public var transaction: TransactionFact? {
+        get { hasTransaction ? storedTransaction : nil }
+        set {
+            hasTransaction = newValue != nil
+            storedTransaction = newValue ?? .none
+        }
+    }
     /// The decoded `signedRenewalInfo`.
-    public var renewal: RenewalFact?
+    public var renewal: RenewalFact? {
+        get { hasRenewal ? storedRenewal : nil }
+        set {
+            hasRenewal = newValue != nil
+            storedRenewal = newValue ?? .none
+        }
+    }
     /// Apple's status of the subscription, 1 active, 2 expired, 3 billing retry, 4 billing grace
     /// period, 5 revoked; other numbers are kept.
     public var status: Int32?
@@ -29,6 +41,12 @@ public struct Fact: Hashable, Sendable {
     public var extensionAnswer: ExtensionAnswer?
     /// The owner that an operator linked.
     public var linkedOwner: UniqueID?
+
+    // Stored beside a flag, not as optionals: reading one field of a wide optional costs a call.
+    private(set) var hasTransaction = false
+    private(set) var hasRenewal = false
+    private(set) var storedTransaction = TransactionFact.none
+    private(set) var storedRenewal = RenewalFact.none
 
     /// Makes a fact with nothing in it.
     public init(kind: EventKind, provenance: Provenance, factAt: Timestamp) {
@@ -196,6 +214,13 @@ public struct TransactionFact: Hashable, Sendable {
     /// The chain's id before a migration.
     public var previousOriginalTransactionID: AppleID?
 
+    /// What stands where there is no transaction; all such are equal.
+    static let none = TransactionFact(
+        transactionID: AppleID(0),
+        signedDate: .earliest,
+        digest: 0
+    )
+
     /// Makes a fact with its identity; everything else is set afterwards.
     public init(transactionID: AppleID, signedDate: Timestamp, digest: UInt64) {
         self.transactionID = transactionID
@@ -255,6 +280,9 @@ public struct RenewalFact: Hashable, Sendable {
     public var commitmentRenewalDate: Timestamp?
     /// The seats of the next period.
     public var renewalQuantity: Int32?
+
+    /// What stands where there is no renewal info; all such are equal.
+    static let none = RenewalFact(signedDate: .earliest, digest: 0)
 
     /// Makes a fact with its identity; everything else is set afterwards.
     public init(signedDate: Timestamp, digest: UInt64) {

@@ -1,14 +1,17 @@
-extension TimelineBuilder {
-    /// Grants or denies access in a stretch that no transaction covers.
-    func decideAccess(
-        _ interval: inout Interval,
-        _ piece: Piece,
-        _ period: Period,
-        gapEnd: Timestamp
-    ) {
-        let policy = rules.policy(at: interval.from)
+/// Grants or denies access in a stretch that no transaction covers.
+struct AccessDecision {
+    let piece: Piece
+    /// The end of the paid period, from which a policy's days are counted.
+    let end: Timestamp
+    /// The end of the period that a refund took back.
+    let paidUntil: Timestamp
+    /// The grace that configuration promises.
+    let grace: Milliseconds?
+
+    /// Decides for one interval, which lies within the piece.
+    func decide(_ interval: inout Interval, _ policy: AccessPolicy) {
         switch piece.state {
-        case .active: break
+        case .active, .expired: break
         case .gracePeriod:
             interval.entitledApple = true
             interval.entitled =
@@ -16,45 +19,29 @@ extension TimelineBuilder {
         case .renewalPending:
             interval.entitled = true
         case .billingRetry:
-            let end = retryAccessEnd(policy, piece, period, gapEnd: gapEnd)
-            interval.entitled = end.map { interval.from < $0 } ?? false
-        case .expired: break
+            interval.entitled = retryEnd(policy).map { interval.from < $0 } ?? false
         case .revoked(let cause):
             let isRefund = cause == .refund || cause == .refundProrated
-            interval.entitled =
-                isRefund && !policy.refundEndsAccess && interval.from < period.end
+            interval.entitled = isRefund && !policy.refundEndsAccess && interval.from < paidUntil
         }
     }
 
-    /// The instants inside a piece at which a policy's answer may change.
-    func accessBounds(_ piece: Piece, _ period: Period, gapEnd: Timestamp) -> [Timestamp?] {
+    /// The instants inside the piece at which a policy's answer may change.
+    func bounds(_ rules: AppRules) -> [Timestamp] {
         switch piece.state {
-        case .billingRetry:
-            rules.policies.map { retryAccessEnd($0, piece, period, gapEnd: gapEnd) }
-        case .revoked: [period.end]
+        case .billingRetry: rules.policies.compactMap { retryEnd($0) }
+        case .revoked: [paidUntil]
         default: []
         }
     }
 
     /// Until when a policy serves a subscriber in billing retry; nil for not at all.
-    private func retryAccessEnd(
-        _ policy: AccessPolicy,
-        _ piece: Piece,
-        _ period: Period,
-        gapEnd: Timestamp
-    ) -> Timestamp? {
+    private func retryEnd(_ policy: AccessPolicy) -> Timestamp? {
         switch policy.billingRetryAccess {
-        case .deny: return nil
-        case .allow: return .latest
-        case .days(let days): return gapEnd.adding(.days(Int64(min(max(days, 0), 60))))
-        case .untilGraceEnds:
-            guard !piece.hadGrace else { return nil }
-            let plan = Clock.plan(
-                product: period.productID,
-                period: period.length,
-                rules: rules
-            )
-            return Clock.configuredGrace(plan: plan, rules: rules).map { gapEnd.adding($0) }
+        case .deny: nil
+        case .allow: .latest
+        case .days(let days): end.adding(.days(Int64(min(max(days, 0), 60))))
+        case .untilGraceEnds: piece.hadGrace ? nil : grace.map { end.adding($0) }
         }
     }
 }

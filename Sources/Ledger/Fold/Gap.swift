@@ -18,49 +18,75 @@ struct Piece {
 /// also where it was announced later; what closes it (the end of grace, `EXPIRED`) counts from
 /// its own instant on, so that the past keeps its grace and retry.
 struct Gap {
-    let registers: Registers
-    let rules: AppRules
     /// The first instant without cover.
     let from: Timestamp
     /// Where the next cover begins; nil at the open end.
     let until: Timestamp?
-    /// The transaction that covered last; its end is E.
-    let last: Period
+    /// The transaction that covered last, by its place in the registers.
+    let last: Int
     /// The period that began last before the gap.
-    let latest: Period
-    /// Whether every transaction of that latest period was taken back.
+    let latest: Int
+    /// When every transaction of that latest period was taken back.
     let revokedAt: Timestamp?
-    /// The next transaction; only what was signed before it counts here.
-    let next: Period?
-
     /// E, from which grace, retry and leeway are counted.
-    var end: Timestamp {
-        last.revocation == nil ? last.end : latest.end
+    let end: Timestamp
+    /// Only what was signed before the next transaction counts here; nil at the open end.
+    let cut: Timestamp?
+
+    init(
+        _ registers: borrowing Registers,
+        from: Timestamp,
+        until: Timestamp?,
+        last: Int,
+        latest: Int,
+        next: Int?,
+        revokedAt: Timestamp?
+    ) {
+        self.from = from
+        self.until = until
+        self.last = last
+        self.latest = latest
+        self.revokedAt = revokedAt
+        end =
+            registers.periods[last].revocationDate == nil
+            ? registers.periods[last].end : registers.periods[latest].end
+        cut = next.map { registers.periods[$0].firstSigned }
     }
 
     /// The pieces, in order, without holes.
-    func pieces() -> [Piece] {
+    func pieces(_ registers: borrowing Registers, _ rules: AppRules) -> [Piece] {
         var pieces: [Piece] = []
         var revokedFrom = revokedAt.map { max($0, from) }
         if let until, let at = revokedFrom, at >= until { revokedFrom = nil }
         let ordinaryUntil = revokedFrom ?? until
         if ordinaryUntil.map({ $0 > from }) ?? true {
-            ordinary(until: ordinaryUntil, into: &pieces)
+            ordinary(until: ordinaryUntil, registers, rules, into: &pieces)
         }
         if let revokedFrom {
             var piece = Piece(
                 from: revokedFrom,
                 until: until,
-                state: .revoked(RevocationCause(latest))
+                state: .revoked(
+                    RevocationCause(
+                        registers.periods[latest].revocationType,
+                        registers.periods[latest].ownership
+                    )
+                )
             )
-            piece.deciding.transaction = latest.position
+            piece.deciding.transaction = registers.periods[latest].position
             pieces.append(piece)
         }
         return pieces
     }
 
-    private func ordinary(until stop: Timestamp?, into pieces: inout [Piece]) {
-        let evidence = GapEvidence(self)
+    private func ordinary(
+        until stop: Timestamp?,
+        _ registers: borrowing Registers,
+        _ rules: AppRules,
+        into pieces: inout [Piece]
+    ) {
+        let evidence = GapEvidence(self, registers)
+        let profile = Clock.profile(period: registers.periods[last].length, rules: rules)
         var cursor = from
         func add(_ piece: Piece, to end: Timestamp?, _ cursor: inout Timestamp) {
             var bounded = piece
@@ -73,11 +99,11 @@ struct Gap {
             pieces.append(bounded)
         }
         var base = Piece(from: from, until: nil, state: .active)
-        base.deciding.transaction = last.position
+        base.deciding.transaction = registers.periods[last].position
         base.deciding.renewal = evidence.renewal?.position ?? 0
         base.hadGrace = evidence.graceFailure != nil
 
-        if let grace = evidence.grace(of: self) {
+        if let grace = evidence.grace(of: self, registers, rules) {
             var piece = base
             piece.state = .gracePeriod
             piece.graceEnd = grace.announcedEnd
@@ -91,7 +117,7 @@ struct Gap {
             var piece = base
             piece.state = .billingRetry
             piece.deciding.marker = failure.position
-            add(piece, to: evidence.retryEnd(of: self), &cursor)
+            add(piece, to: evidence.retryEnd(of: self, registers, profile), &cursor)
         }
         if let stop, cursor >= stop { return }
         var piece = base
@@ -99,7 +125,8 @@ struct Gap {
             var pending = base
             pending.state = .renewalPending
             pending.confidence = .clock
-            add(pending, to: leewayEnd, &cursor)
+            let leeway = rules.policy(at: end).lapseLeeway ?? Clock.leeway(profile)
+            add(pending, to: end.adding(leeway), &cursor)
             if let stop, cursor >= stop { return }
         }
         (piece.state, piece.confidence, piece.deciding) = evidence.conclusion(
@@ -107,12 +134,6 @@ struct Gap {
             base.deciding
         )
         add(piece, to: nil, &cursor)
-    }
-
-    private var leewayEnd: Timestamp {
-        let profile = Clock.profile(period: last.length, rules: rules)
-        let policy = rules.policy(at: end)
-        return end.adding(policy.lapseLeeway ?? Clock.leeway(profile))
     }
 
     private static func earlier(_ left: Timestamp?, _ right: Timestamp?) -> Timestamp? {
@@ -123,14 +144,14 @@ struct Gap {
 
 extension RevocationCause {
     /// The cause that a revoked transaction names; what it does not name is a refund.
-    init(_ period: Period) {
-        switch period.revocationType {
+    init(_ type: RevocationType?, _ ownership: Ownership?) {
+        switch type {
         case .refundProrated: self = .refundProrated
         case .familyRevoke: self = .familyRevoke
         case .assignmentRevoke: self = .assignmentRevoke
         default:
             // Before December 2025 there is no type; a family member is never refunded.
-            self = period.ownership == .familyShared ? .familyRevoke : .refund
+            self = ownership == .familyShared ? .familyRevoke : .refund
         }
     }
 }

@@ -31,10 +31,9 @@ struct GapEvidence {
         var position: Int64
     }
 
-    init(_ gap: Gap) {
-        let registers = gap.registers
-        let since = gap.last.firstSigned
-        let cut = gap.next?.firstSigned
+    init(_ gap: Gap, _ registers: borrowing Registers) {
+        let since = registers.periods[gap.last].firstSigned
+        let cut = gap.cut
         for place in registers.renewals.range(since: since, before: cut) {
             let record = registers.renewals[place]
             if renewal.map({ record.wins(over: $0) }) ?? true { renewal = record }
@@ -46,7 +45,10 @@ struct GapEvidence {
         for place in registers.markers.range(since: since, before: cut) {
             let marker = registers.markers[place]
             // Signed in the same millisecond as the period, but about another: older news.
-            if marker.at == since, marker.transactionID != gap.last.transactionID { continue }
+            if marker.at == since, marker.transactionID != registers.periods[gap.last].transactionID
+            {
+                continue
+            }
             switch marker.kind {
             case .failed(let grace):
                 let failed = Failure(at: marker.at, position: marker.position, isImplied: false)
@@ -93,8 +95,12 @@ struct GapEvidence {
     var mayRenew: Bool { renewal?.autoRenewStatus != 0 }
 
     /// The grace period of the gap, nil where there was none.
-    func grace(of gap: Gap) -> Grace? {
-        guard let graceFailure, !gap.last.isCommitment else { return nil }
+    func grace(
+        of gap: Gap,
+        _ registers: borrowing Registers,
+        _ rules: AppRules
+    ) -> Grace? {
+        guard let graceFailure, !registers.periods[gap.last].isCommitment else { return nil }
         let closed = closers.filter { $0 >= graceFailure.at }.min()
         let announced: Timestamp
         var confidence = Confidence.confirmed
@@ -111,11 +117,11 @@ struct GapEvidence {
         } else {
             confidence = .estimated
             let plan = Clock.plan(
-                product: gap.last.productID,
-                period: gap.last.length,
-                rules: gap.rules
+                product: registers.periods[gap.last].productID,
+                period: registers.periods[gap.last].length,
+                rules: rules
             )
-            if let length = Clock.configuredGrace(plan: plan, rules: gap.rules) {
+            if let length = Clock.configuredGrace(plan: plan, rules: rules) {
                 announced = gap.end.adding(length)
             } else if let closed {
                 // No date and no configuration, but the end of it was announced.
@@ -130,10 +136,13 @@ struct GapEvidence {
     }
 
     /// Where billing retry ends: `EXPIRED`, or the longest time that Apple retries.
-    func retryEnd(of gap: Gap) -> Timestamp {
-        let profile = Clock.profile(period: gap.last.length, rules: gap.rules)
+    func retryEnd(
+        of gap: Gap,
+        _ registers: borrowing Registers,
+        _ profile: ClockProfile
+    ) -> Timestamp {
         var end = gap.end.adding(
-            Clock.billingRetry(profile, isCommitment: gap.last.isCommitment)
+            Clock.billingRetry(profile, isCommitment: registers.periods[gap.last].isCommitment)
         )
         guard let failure else { return end }
         if let expired, expired.at >= failure.at { end = min(end, expired.at) }

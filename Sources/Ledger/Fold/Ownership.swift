@@ -24,20 +24,25 @@ struct OwnershipBuilder {
 
     /// Takes the next transaction in the total order; true where an older transaction claims
     /// another owner.
-    mutating func apply(_ period: Period) -> Bool {
-        guard let token = period.appAccountToken, let start = period.purchaseDate else {
-            return false
-        }
+    mutating func apply(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead
+    ) -> Bool {
+        guard let token = events[place].fact.storedTransaction.appAccountToken,
+            let start = events[place].fact.storedTransaction.purchaseDate
+        else { return false }
         if let latestStart, start < latestStart {
             return claims.last.map { $0.owner != token } ?? false
         }
         latestStart = start
+        if let last = claims.last, !last.isLinked, last.owner == token { return false }
         let current = claims.last { !$0.isLinked }
         guard current?.owner != token else { return false }
         // The first token is the owner's from the purchase on, a change counts when signed.
-        let from = current == nil ? start : period.signedDate
+        let from = current == nil ? start : events[place].fact.storedTransaction.signedDate
         claims.removeAll { $0.isLinked && $0.from >= from }
-        claims.append(Claim(owner: token, from: from, position: period.position, isLinked: false))
+        claims.append(Claim(owner: token, from: from, position: head.position, isLinked: false))
         return false
     }
 

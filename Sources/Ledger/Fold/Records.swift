@@ -26,8 +26,12 @@ struct EventHead {
         factAt = events[place].fact.factAt
         signedAt = events[place].fact.signedAt ?? factAt
         var at = max(factAt, signedAt)
-        if let date = events[place].fact.transaction?.signedDate { at = max(at, date) }
-        if let date = events[place].fact.renewal?.signedDate { at = max(at, date) }
+        if events[place].fact.hasTransaction {
+            at = max(at, events[place].fact.storedTransaction.signedDate)
+        }
+        if events[place].fact.hasRenewal {
+            at = max(at, events[place].fact.storedRenewal.signedDate)
+        }
         self.at = at
     }
 }
@@ -71,42 +75,44 @@ struct Period {
     var provisionalEnd: Timestamp?
     var provisionalPosition: Int64 = 0
 
-    /// Reads the transaction of an event; nil where it is none of a subscription.
-    init?(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
-        guard let signedDate = events[place].fact.transaction?.signedDate,
-            let transactionID = events[place].fact.transaction?.transactionID,
-            let digest = events[place].fact.transaction?.digest
-        else { return nil }
-        let expiresDate = events[place].fact.transaction?.expiresDate
+    /// Whether an event carries a transaction of an auto-renewable subscription.
+    static func exists(in events: borrowing [Event], _ place: Int) -> Bool {
+        guard events[place].fact.hasTransaction else { return false }
         // Older payloads lack the type.
-        let type = events[place].fact.transaction?.productType
-        guard type == .autoRenewable || (type == nil && expiresDate != nil) else { return nil }
-        self.transactionID = transactionID
-        self.signedDate = signedDate
-        self.digest = digest
+        guard let type = events[place].fact.storedTransaction.productType else {
+            return events[place].fact.storedTransaction.expiresDate != nil
+        }
+        return type == .autoRenewable
+    }
+
+    /// Reads the transaction of an event that has one of a subscription.
+    init(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
+        transactionID = events[place].fact.storedTransaction.transactionID
+        signedDate = events[place].fact.storedTransaction.signedDate
+        digest = events[place].fact.storedTransaction.digest
+        expiresDate = events[place].fact.storedTransaction.expiresDate
         self.place = place
-        self.expiresDate = expiresDate
         signedAt = head.signedAt
         provenance = head.provenance
         position = head.position
-        productID = events[place].fact.transaction?.productID
-        purchaseDate = events[place].fact.transaction?.purchaseDate
-        revocationDate = events[place].fact.transaction?.revocationDate
-        revocationType = events[place].fact.transaction?.revocationType
-        reason = events[place].fact.transaction?.reason
-        ownership = events[place].fact.transaction?.ownership
+        productID = events[place].fact.storedTransaction.productID
+        purchaseDate = events[place].fact.storedTransaction.purchaseDate
+        revocationDate = events[place].fact.storedTransaction.revocationDate
+        revocationType = events[place].fact.storedTransaction.revocationType
+        reason = events[place].fact.storedTransaction.reason
+        ownership = events[place].fact.storedTransaction.ownership
         offer = OfferPhase(
-            type: events[place].fact.transaction?.offerType,
-            discount: events[place].fact.transaction?.offerDiscountType
+            type: events[place].fact.storedTransaction.offerType,
+            discount: events[place].fact.storedTransaction.offerDiscountType
         )
-        price = events[place].fact.transaction?.price
-        currency = events[place].fact.transaction?.currency
-        appAccountToken = events[place].fact.transaction?.appAccountToken
-        isUpgraded = events[place].fact.transaction?.isUpgraded ?? false
-        isAdditional = events[place].fact.transaction?.additionalReason != nil
+        price = events[place].fact.storedTransaction.price
+        currency = events[place].fact.storedTransaction.currency
+        appAccountToken = events[place].fact.storedTransaction.appAccountToken
+        isUpgraded = events[place].fact.storedTransaction.isUpgraded
+        isAdditional = events[place].fact.storedTransaction.additionalReason != nil
         isCommitment =
-            events[place].fact.transaction?.billingPlanType == .monthly
-            || events[place].fact.transaction?.commitmentExpiresDate != nil
+            events[place].fact.storedTransaction.billingPlanType == .monthly
+            || events[place].fact.storedTransaction.commitmentExpiresDate != nil
         firstSigned = signedDate
         firstAt = head.at
         firstEnd = expiresDate
@@ -178,25 +184,22 @@ struct RenewalRecord {
     var gracePeriodExpiresDate: Timestamp?
     var renewalDate: Timestamp?
 
-    /// Reads the renewal info of an event; nil where there is none.
-    init?(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
-        guard let signedDate = events[place].fact.renewal?.signedDate,
-            let digest = events[place].fact.renewal?.digest
-        else { return nil }
-        self.signedDate = signedDate
-        self.digest = digest
+    /// Reads the renewal info of an event that has one.
+    init(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
+        signedDate = events[place].fact.storedRenewal.signedDate
+        digest = events[place].fact.storedRenewal.digest
         self.place = place
         signedAt = head.signedAt
         at = head.at
         provenance = head.provenance
         position = head.position
-        autoRenewStatus = events[place].fact.renewal?.autoRenewStatus
-        autoRenewProductID = events[place].fact.renewal?.autoRenewProductID
-        expirationIntent = events[place].fact.renewal?.expirationIntent
-        isInBillingRetryPeriod = events[place].fact.renewal?.isInBillingRetryPeriod ?? false
-        priceIncreaseStatus = events[place].fact.renewal?.priceIncreaseStatus
-        gracePeriodExpiresDate = events[place].fact.renewal?.gracePeriodExpiresDate
-        renewalDate = events[place].fact.renewal?.renewalDate
+        autoRenewStatus = events[place].fact.storedRenewal.autoRenewStatus
+        autoRenewProductID = events[place].fact.storedRenewal.autoRenewProductID
+        expirationIntent = events[place].fact.storedRenewal.expirationIntent
+        isInBillingRetryPeriod = events[place].fact.storedRenewal.isInBillingRetryPeriod == true
+        priceIncreaseStatus = events[place].fact.storedRenewal.priceIncreaseStatus
+        gracePeriodExpiresDate = events[place].fact.storedRenewal.gracePeriodExpiresDate
+        renewalDate = events[place].fact.storedRenewal.renewalDate
     }
 
     func wins(over other: RenewalRecord) -> Bool { EventOrder.wins(self, over: other) }

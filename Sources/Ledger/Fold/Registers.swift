@@ -12,6 +12,9 @@ struct Registers {
     /// The newest `signedDate` of any signed transaction.
     var newestTransactionSigned: Timestamp?
 
+    /// Whether any failed charge was announced or implied.
+    private(set) var hasFailures = false
+
     private var index: [AppleID: Int] = [:]
 
     /// Past so many transactions a dictionary finds them faster than a search from the end.
@@ -25,31 +28,48 @@ struct Registers {
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
         if !index.isEmpty { index.removeAll(keepingCapacity: true) }
         newestTransactionSigned = nil
+        hasFailures = false
     }
 
-    /// Takes one version of a transaction in; returns the oddity that shows in it.
-    mutating func apply(_ version: Period) -> Anomaly.Kind? {
-        if version.provenance == .jws {
-            newestTransactionSigned = max(
-                newestTransactionSigned ?? version.signedDate,
-                version.signedDate
-            )
+    /// Takes in the version of a transaction that an event carries; returns its oddity.
+    mutating func applyTransaction(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead
+    ) -> Anomaly.Kind? {
+        let signedDate = events[place].fact.storedTransaction.signedDate
+        if head.provenance == .jws {
+            newestTransactionSigned = max(newestTransactionSigned ?? signedDate, signedDate)
         }
-        guard let place = place(of: version.transactionID) else {
-            if periods.count >= Self.searchMax { index[version.transactionID] = periods.count }
-            periods.append(version)
-            if periods.count == Self.searchMax { indexAll() }
-            return version.hasDates ? nil : .missingDates
+        let id = events[place].fact.storedTransaction.transactionID
+        if let known = self.place(of: id) {
+            return periods[known].merge(Period(events, place, head))
         }
-        return periods[place].merge(version)
+        if periods.count >= Self.searchMax { index[id] = periods.count }
+        periods.append(Period(events, place, head))
+        if periods.count == Self.searchMax { indexAll() }
+        return periods[periods.count - 1].hasDates ? nil : .missingDates
     }
 
-    /// Takes one renewal info in; returns the oddity that shows in it.
-    mutating func apply(_ renewal: RenewalRecord) -> Anomaly.Kind? {
-        defer { renewals.append(renewal) }
-        guard let last = renewals.last else { return nil }
-        return last.signedDate == renewal.signedDate && last.digest != renewal.digest
-            ? .orderConflict : nil
+    /// Takes in the renewal info that an event carries; returns its oddity.
+    mutating func applyRenewal(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead
+    ) -> Anomaly.Kind? {
+        let last = renewals.count - 1
+        renewals.append(RenewalRecord(events, place, head))
+        if renewals[last + 1].isInBillingRetryPeriod { hasFailures = true }
+        guard last >= 0, renewals[last].signedDate == renewals[last + 1].signedDate,
+            renewals[last].digest != renewals[last + 1].digest
+        else { return nil }
+        return .orderConflict
+    }
+
+    /// Takes in what a notification announced.
+    mutating func apply(_ marker: Marker) {
+        if case .failed = marker.kind { hasFailures = true }
+        markers.append(marker)
     }
 
     /// Puts everything in order once all facts are in.

@@ -9,21 +9,38 @@ struct StateMachine {
 
     /// Applies a fact; true where its step is not in the table.
     ///
-    /// `period` is the event's transaction, nil where it carries none of a subscription.
-    mutating func apply(_ head: EventHead, _ period: Period?) -> Bool {
+    /// `hasPeriod` says whether the event carries a transaction of a subscription.
+    mutating func apply(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead,
+        hasPeriod: Bool
+    ) -> Bool {
         var isLatest = false
-        if let period {
-            isLatest = latestStart.map { period.start >= $0 } ?? true
-            if isLatest { latestStart = period.start }
+        if hasPeriod {
+            let start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
+            isLatest = latestStart.map { start >= $0 } ?? true
+            if isLatest { latestStart = start }
         }
         let trigger = Trigger(head)
-        guard let target = target(of: head, period, trigger, isLatest: isLatest), target != state
+        guard
+            let target = target(
+                of: events,
+                place,
+                head,
+                trigger,
+                hasPeriod: hasPeriod,
+                isLatest: isLatest
+            ),
+            target != state
         else { return false }
+        let effective =
+            hasPeriod ? effectiveAt(events[place].fact.storedTransaction, target) : nil
         transitions.append(
             Transition(
                 from: state,
                 to: target,
-                effectiveAt: effectiveAt(head, period, target),
+                effectiveAt: effective ?? head.signedAt,
                 position: head.position
             )
         )
@@ -38,9 +55,11 @@ struct StateMachine {
 
     /// The state after the fact, nil where it changes none.
     private func target(
-        of head: EventHead,
-        _ period: Period?,
+        of events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead,
         _ trigger: Trigger,
+        hasPeriod: Bool,
         isLatest: Bool
     ) -> SubscriptionState? {
         switch trigger {
@@ -49,43 +68,49 @@ struct StateMachine {
         case .expired: return .expired(ExpirationCause(subtype: head.subtype))
         default: break
         }
-        guard let period, isLatest else { return state ?? observed(head, period) }
-        if period.revocationDate != nil, trigger != .seatsRefunded {
-            return .revoked(RevocationCause(period))
+        guard hasPeriod else { return state }
+        let covers =
+            events[place].fact.storedTransaction.expiresDate.map { head.signedAt < $0 } ?? false
+        guard isLatest else { return state ?? observed(head.status, covers: covers) }
+        if events[place].fact.storedTransaction.revocationDate != nil, trigger != .seatsRefunded {
+            return .revoked(
+                RevocationCause(
+                    events[place].fact.storedTransaction.revocationType,
+                    events[place].fact.storedTransaction.ownership
+                )
+            )
         }
         switch trigger {
         case .subscribed, .renewed, .recovered, .planChanged: return .active
         default: break
         }
-        if head.signedAt < period.end { return .active }
+        if covers { return .active }
         // A paid period is over, and the fact says nothing of why: the state stays.
-        return state?.isRevoked == true ? .expired(.other) : state ?? observed(head, period)
+        if state?.isRevoked == true { return .expired(.other) }
+        return state ?? observed(head.status, covers: covers)
     }
 
     /// The state that a first fact shows.
-    private func observed(_ head: EventHead, _ period: Period?) -> SubscriptionState? {
-        guard let period else { return nil }
-        switch head.status {
-        case 1: return .active
-        case 2: return .expired(.other)
-        case 3: return .billingRetry
-        case 4: return .gracePeriod
-        default: return head.signedAt < period.end ? .active : .expired(.other)
+    private func observed(_ status: Int32?, covers: Bool) -> SubscriptionState? {
+        switch status {
+        case 1: .active
+        case 2: .expired(.other)
+        case 3: .billingRetry
+        case 4: .gracePeriod
+        default: covers ? .active : .expired(.other)
         }
     }
 
-    /// When a step took effect: a period's start, its end, the revocation, else the signature.
+    /// When a step took effect: a period's start, its end, the revocation; nil for the signature.
     private func effectiveAt(
-        _ head: EventHead,
-        _ period: Period?,
+        _ transaction: borrowing TransactionFact,
         _ target: SubscriptionState
-    ) -> Timestamp {
-        guard let period else { return head.signedAt }
+    ) -> Timestamp? {
         switch target {
-        case .active: return period.purchaseDate ?? head.signedAt
-        case .expired: return period.expiresDate ?? head.signedAt
-        case .revoked: return period.revocationDate ?? head.signedAt
-        default: return head.signedAt
+        case .active: transaction.purchaseDate
+        case .expired: transaction.expiresDate
+        case .revoked: transaction.revocationDate
+        default: nil
         }
     }
 }

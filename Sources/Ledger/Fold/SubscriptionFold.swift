@@ -72,51 +72,46 @@ public struct SubscriptionFold {
     ) {
         let head = EventHead(events, place)
         history.lastSignedAt = max(history.lastSignedAt ?? head.signedAt, head.signedAt)
-        func note(_ kind: Anomaly.Kind?) {
-            guard let kind else { return }
-            history.anomalies.append(Anomaly(kind: kind, position: head.position))
+        let position = head.position
+        let hasPeriod = Period.exists(in: events, place)
+        if hasPeriod {
+            history.note(registers.applyTransaction(events, place, head), position)
+            history.note(owners.apply(events, place, head) ? .ownerConflict : nil, position)
         }
-        let period = Period(events, place, head)
-        let renewal = RenewalRecord(events, place, head)
-        if let period {
-            note(registers.apply(period))
-            note(owners.apply(period) ? .ownerConflict : nil)
+        if events[place].fact.hasRenewal {
+            history.note(registers.applyRenewal(events, place, head), position)
         }
-        if let renewal { note(registers.apply(renewal)) }
-        // Whatever belongs to no subscription sets no marker and no status.
-        if period != nil || events[place].fact.transaction == nil {
+        // What is about a consumable sets no marker and no status.
+        if hasPeriod || !events[place].fact.hasTransaction {
             if let status = head.status {
                 registers.statuses.append(
                     StatusRecord(
                         status: status,
                         at: head.at,
                         isSigned: head.provenance == .jws,
-                        position: head.position
+                        position: position
                     )
                 )
             }
             if let kind = Marker.Kind(head) {
-                registers.markers.append(
-                    Marker(
-                        kind: kind,
-                        at: head.at,
-                        transactionID: period?.transactionID,
-                        position: head.position
-                    )
+                let id = hasPeriod ? events[place].fact.storedTransaction.transactionID : nil
+                registers.apply(
+                    Marker(kind: kind, at: head.at, transactionID: id, position: position)
                 )
             }
-            note(machine.apply(head, period) ? .unexpectedTransition : nil)
+            let isOdd = machine.apply(events, place, head, hasPeriod: hasPeriod)
+            history.note(isOdd ? .unexpectedTransition : nil, position)
         }
         if let answer = events[place].fact.extensionAnswer, answer.success,
             let date = answer.effectiveDate
         {
             registers.answers.append(
-                AnswerRecord(effectiveDate: date, at: head.factAt, position: head.position)
+                AnswerRecord(effectiveDate: date, at: head.factAt, position: position)
             )
         }
         if let owner = events[place].fact.linkedOwner { owners.link(owner, head) }
-        note(oddity(head, renewal))
-        if Fact.hasUnknownValue(events, place, head) { note(.unknownValue) }
+        history.note(oddity(events, place, head), position)
+        history.note(Fact.hasUnknownValue(events, place, head) ? .unknownValue : nil, position)
     }
 
     /// What the registers say at the end of all facts.
@@ -134,17 +129,30 @@ public struct SubscriptionFold {
     }
 
     /// What is odd about a notification on its own.
-    private func oddity(_ head: EventHead, _ renewal: RenewalRecord?) -> Anomaly.Kind? {
+    private func oddity(
+        _ events: borrowing [Event],
+        _ place: Int,
+        _ head: EventHead
+    ) -> Anomaly.Kind? {
         switch head.notificationType {
         case .didFailToRenew:
-            head.subtype == .gracePeriod && renewal?.gracePeriodExpiresDate == nil
+            head.subtype == .gracePeriod
+                && events[place].fact.storedRenewal.gracePeriodExpiresDate == nil
                 ? .missingGraceDate : nil
         case .expired:
-            renewal?.expirationIntent.map {
+            events[place].fact.storedRenewal.expirationIntent.map {
                 ExpirationCause(subtype: head.subtype) != ExpirationCause(intent: $0)
             } ?? false ? .causeDisagrees : nil
         default: nil
         }
+    }
+}
+
+extension History {
+    /// Notes an oddity, if there is one.
+    fileprivate mutating func note(_ kind: Anomaly.Kind?, _ position: Int64) {
+        guard let kind else { return }
+        anomalies.append(Anomaly(kind: kind, position: position))
     }
 }
 
@@ -159,13 +167,13 @@ extension Fact {
             return true
         }
         if let status = head.status, !(1...5).contains(status) { return true }
-        if let offer = events[place].fact.transaction?.offerType, !(1...4).contains(offer) {
+        if let offer = events[place].fact.storedTransaction.offerType, !(1...4).contains(offer) {
             return true
         }
-        return events[place].fact.transaction?.ownership?.unknownText != nil
-            || events[place].fact.transaction?.reason?.unknownText != nil
-            || events[place].fact.transaction?.revocationType?.unknownText != nil
-            || events[place].fact.transaction?.offerDiscountType?.unknownText != nil
-            || events[place].fact.transaction?.productType?.unknownText != nil
+        return events[place].fact.storedTransaction.ownership?.unknownText != nil
+            || events[place].fact.storedTransaction.reason?.unknownText != nil
+            || events[place].fact.storedTransaction.revocationType?.unknownText != nil
+            || events[place].fact.storedTransaction.offerDiscountType?.unknownText != nil
+            || events[place].fact.storedTransaction.productType?.unknownText != nil
     }
 }

@@ -2,213 +2,274 @@
 struct TimelineBuilder {
     let rules: AppRules
     private var coverage = Coverage()
+    /// Where the renewal infos of the present period begin; they only move forward.
+    private var renewalCursor = 0
 
     init(rules: AppRules) { self.rules = rules }
 
     /// The timeline of the registers, which are finished; empty where no period is known.
-    mutating func timeline(of registers: Registers) -> [Interval] {
-        let periods = registers.periods
-        guard let first = periods.first else { return [] }
-        coverage.compute(periods)
+    mutating func timeline(of registers: borrowing Registers) -> [Interval] {
+        guard !registers.periods.isEmpty else { return [] }
+        coverage.compute(registers.periods)
+        renewalCursor = 0
+        let count = coverage.segments.count
         var intervals: [Interval] = []
-        intervals.reserveCapacity(coverage.segments.count + 4)
-        var cursor = first.start
+        intervals.reserveCapacity(count * 2 + 3)
+        var cursor = registers.periods[0].start
         var latest = 0
-        for place in coverage.segments.indices {
-            let segment = coverage.segments[place]
-            if segment.from > cursor {
+        for place in 0..<count {
+            let (from, to) = (coverage.segments[place].from, coverage.segments[place].to)
+            if from > cursor {
                 appendGap(
                     from: cursor,
-                    until: segment.from,
+                    until: from,
                     after: place - 1,
-                    latest: &latest,
+                    &latest,
                     registers,
                     &intervals
                 )
             }
             appendCover(place, registers, &intervals)
-            cursor = segment.to
+            cursor = to
         }
-        appendGap(
-            from: cursor,
-            until: nil,
-            after: coverage.segments.count - 1,
-            latest: &latest,
-            registers,
-            &intervals
-        )
+        appendGap(from: cursor, until: nil, after: count - 1, &latest, registers, &intervals)
         return intervals
     }
 
-    private func appendCover(
+    // MARK: Cover
+
+    private mutating func appendCover(
         _ place: Int,
-        _ registers: Registers,
+        _ registers: borrowing Registers,
         _ intervals: inout [Interval]
     ) {
         let segment = coverage.segments[place]
-        let period = registers.periods[segment.period]
-        var piece = Piece(from: segment.from, until: segment.to, state: .active)
-        piece.deciding.transaction = period.position
-        let next =
+        let number = segment.period
+        let firstSigned = registers.periods[number].firstSigned
+        let nextSigned =
             place + 1 < coverage.segments.count
-            ? registers.periods[coverage.segments[place + 1].period] : nil
-        let trouble = trouble(of: period, until: segment.to, next: next, registers)
+            ? registers.periods[coverage.segments[place + 1].period].firstSigned : nil
+        moveRenewalCursor(to: firstSigned, registers)
+
+        var base = Interval(from: segment.from, until: segment.to, state: .active)
+        fill(&base, registers, number)
+        base.entitledApple = true
+        base.entitled = true
+        base.deciding.transaction = registers.periods[number].position
+
+        let trouble =
+            registers.hasFailures
+            ? trouble(number, until: segment.to, nextSigned: nextSigned, registers) : nil
+        var extra: [Timestamp] = []
         var signedEnd: Timestamp?
-        if period.provisionalEnd != nil, let end = period.expiresDate { signedEnd = end }
-        split(
-            piece,
-            period,
-            cut: nil,
-            registers,
-            extra: [trouble?.lowerBound, trouble?.upperBound, signedEnd]
-        ) {
+        if let trouble { extra = [trouble.lowerBound, trouble.upperBound] }
+        if registers.periods[number].provisionalEnd != nil,
+            let end = registers.periods[number].expiresDate
+        {
+            signedEnd = end
+            extra.append(end)
+        }
+        let provisionalPosition = registers.periods[number].provisionalPosition
+        split(base, number, from: renewalCursor, cut: nil, registers, extra, &intervals) {
             interval in
-            interval.entitledApple = true
-            interval.entitled = true
             if let trouble { interval.hasBillingTrouble = trouble.contains(interval.from) }
             if let signedEnd, interval.from >= signedEnd {
                 interval.confidence = .provisional
-                interval.deciding.marker = period.provisionalPosition
+                interval.deciding.marker = provisionalPosition
             }
-        } into: {
-            intervals.appendMerging($0)
+        }
+    }
+
+    /// Moves on to the first renewal info signed since an instant, or back, should it lie there.
+    private mutating func moveRenewalCursor(
+        to instant: Timestamp,
+        _ registers: borrowing Registers
+    ) {
+        let count = registers.renewals.count
+        while renewalCursor < count, registers.renewals[renewalCursor].at < instant {
+            renewalCursor += 1
+        }
+        while renewalCursor > 0, registers.renewals[renewalCursor - 1].at >= instant {
+            renewalCursor -= 1
         }
     }
 
     /// The part of a covered stretch in which a failed charge is already known.
     private func trouble(
-        of period: Period,
+        _ number: Int,
         until end: Timestamp,
-        next: Period?,
-        _ registers: Registers
+        nextSigned: Timestamp?,
+        _ registers: borrowing Registers
     ) -> Range<Timestamp>? {
-        let cut = min(end, next?.firstSigned ?? end)
+        let (since, start) = (
+            registers.periods[number].firstSigned, registers.periods[number].start
+        )
+        let cut = min(end, nextSigned ?? end)
         var from: Timestamp?
-        for place in registers.markers.range(since: period.firstSigned, before: cut) {
+        for place in registers.markers.range(since: since, before: cut) {
             if case .failed = registers.markers[place].kind {
                 from = from ?? registers.markers[place].at
             }
         }
-        for place in registers.renewals.range(since: period.firstSigned, before: cut)
+        for place in registers.renewals.range(since: since, before: cut)
         where registers.renewals[place].isInBillingRetryPeriod {
             from = min(from ?? .latest, registers.renewals[place].at)
         }
-        guard let from, max(from, period.start) < cut else { return nil }
-        return max(from, period.start)..<cut
+        guard let from, max(from, start) < cut else { return nil }
+        return max(from, start)..<cut
     }
 
-    private func appendGap(
+    // MARK: Gaps
+
+    private mutating func appendGap(
         from: Timestamp,
         until: Timestamp?,
         after place: Int,
-        latest: inout Int,
-        _ registers: Registers,
+        _ latest: inout Int,
+        _ registers: borrowing Registers,
         _ intervals: inout [Interval]
     ) {
-        let periods = registers.periods
-        while latest + 1 < periods.count, periods[latest + 1].start <= from { latest += 1 }
+        while latest + 1 < registers.periods.count, registers.periods[latest + 1].start <= from {
+            latest += 1
+        }
         let last = place >= 0 ? coverage.segments[place].period : latest
-        let next =
-            until == nil ? nil : registers.periods[coverage.segments[place + 1].period]
+        let next = until == nil ? nil : coverage.segments[place + 1].period
         let gap = Gap(
-            registers: registers,
-            rules: rules,
+            registers,
             from: from,
             until: until,
-            last: periods[last],
-            latest: periods[latest],
-            revokedAt: revocation(of: latest, in: periods),
-            next: next
+            last: last,
+            latest: latest,
+            next: next,
+            revokedAt: revocation(of: latest, registers)
         )
-        for piece in gap.pieces() {
-            let period = piece.state.isRevoked ? periods[latest] : periods[last]
-            let bounds = accessBounds(piece, period, gapEnd: gap.end)
-            split(piece, period, cut: next?.firstSigned, registers, extra: bounds) { interval in
-                decideAccess(&interval, piece, period, gapEnd: gap.end)
-            } into: {
-                intervals.appendMerging($0)
+        for piece in gap.pieces(registers, rules) {
+            let number = piece.state.isRevoked ? latest : last
+            moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
+            var base = Interval(from: piece.from, until: piece.until, state: piece.state)
+            fill(&base, registers, number)
+            base.confidence = piece.confidence
+            base.gracePeriodExpiresDate = piece.graceEnd
+            base.deciding = piece.deciding
+            let access = AccessDecision(
+                piece: piece,
+                end: gap.end,
+                paidUntil: registers.periods[number].end,
+                grace: configuredGrace(number, registers)
+            )
+            split(
+                base,
+                number,
+                from: renewalCursor,
+                cut: gap.cut,
+                registers,
+                access.bounds(rules),
+                &intervals
+            ) { interval in
+                access.decide(&interval, rules.policy(at: interval.from))
             }
         }
     }
 
+    private func configuredGrace(
+        _ number: Int,
+        _ registers: borrowing Registers
+    ) -> Milliseconds? {
+        guard rules.gracePeriodDays != nil else { return nil }
+        let plan = Clock.plan(
+            product: registers.periods[number].productID,
+            period: registers.periods[number].length,
+            rules: rules
+        )
+        return Clock.configuredGrace(plan: plan, rules: rules)
+    }
+
     /// When the period that began last was taken back; with seats, when the last of its
     /// transactions was.
-    private func revocation(of place: Int, in periods: [Period]) -> Timestamp? {
-        let period = periods[place]
-        guard let revoked = period.revocation else { return nil }
-        guard period.isAdditional else { return revoked }
+    private func revocation(of number: Int, _ registers: borrowing Registers) -> Timestamp? {
+        guard let revoked = registers.periods[number].revocation else { return nil }
+        guard registers.periods[number].isAdditional else { return revoked }
+        let end = registers.periods[number].end
         var latest = revoked
-        for other in periods where other.isAdditional && other.end == period.end {
+        for other in registers.periods where other.isAdditional && other.end == end {
             guard let revoked = other.revocation else { return nil }
             latest = max(latest, revoked)
         }
         return latest
     }
 
-    /// Splits a piece where renewal info, policy or the caller's own instants say so.
-    private func split(
-        _ piece: Piece,
-        _ period: Period,
-        cut: Timestamp?,
-        _ registers: Registers,
-        extra: [Timestamp?],
-        decide: (inout Interval) -> Void,
-        into append: (Interval) -> Void
-    ) {
-        var cuts: [Timestamp] = []
-        func add(_ instant: Timestamp) {
-            if instant > piece.from, piece.until.map({ instant < $0 }) ?? true {
-                cuts.append(instant)
-            }
-        }
-        for case let instant? in extra { add(instant) }
-        for policy in rules.policies { add(policy.effectiveFrom) }
-        let before = Self.earlier(cut, piece.until)
-        let range = registers.renewals.range(since: period.firstSigned, before: before)
-        for place in range { add(registers.renewals[place].at) }
-        cuts.sort()
+    // MARK: Splitting
 
-        var current: RenewalRecord?
-        var next = range.lowerBound
-        var from = piece.from
-        // What the first event of the period told counts from the period's start on.
-        var known = max(from, period.firstAt)
-        for place in 0...cuts.count {
-            let until = place < cuts.count ? cuts[place] : piece.until
-            if let until, until <= from { continue }
-            while next < range.upperBound, registers.renewals[next].at <= known {
-                let record = registers.renewals[next]
-                if current.map({ record.wins(over: $0) }) ?? true { current = record }
+    /// Splits a stretch where renewal info, policy or the caller's own instants say so.
+    private func split(
+        _ base: Interval,
+        _ number: Int,
+        from first: Int,
+        cut: Timestamp?,
+        _ registers: borrowing Registers,
+        _ extra: [Timestamp],
+        _ intervals: inout [Interval],
+        decide: (inout Interval) -> Void
+    ) {
+        let count = registers.renewals.count
+        let stop = Self.earlier(cut, base.until) ?? .latest
+        let firstAt = registers.periods[number].firstAt
+        let product = registers.periods[number].productID
+        var next = first
+        var winner = -1
+        var from = base.from
+        let begin = intervals.count
+        while true {
+            // What the first event of the period told counts from the period's start on.
+            let known = max(from, firstAt)
+            while next < count, registers.renewals[next].at <= known,
+                registers.renewals[next].at < stop
+            {
+                if winner < 0 || registers.renewals[next].wins(over: registers.renewals[winner]) {
+                    winner = next
+                }
                 next += 1
             }
-            var interval = Interval(from: from, until: until, state: piece.state)
-            fill(&interval, piece, period, current)
+            var until = base.until
+            if next < count, registers.renewals[next].at < stop {
+                until = Self.earlier(until, registers.renewals[next].at)
+            }
+            for instant in extra where instant > from { until = Self.earlier(until, instant) }
+            if rules.policies.count > 1 {
+                for policy in rules.policies where policy.effectiveFrom > from {
+                    until = Self.earlier(until, policy.effectiveFrom)
+                }
+            }
+            var interval = base
+            interval.from = from
+            interval.until = until
+            if rules.policies.count > 1 { interval.policyVersion = rules.policy(at: from).version }
+            if winner >= 0 { show(registers.renewals[winner], in: &interval, product) }
             decide(&interval)
-            append(interval)
-            guard let until else { break }
+            intervals.appendMerging(interval, notBefore: begin)
+            guard let until, until != base.until else { return }
             from = until
-            known = max(from, period.firstAt)
         }
     }
 
-    private func fill(
-        _ interval: inout Interval,
-        _ piece: Piece,
-        _ period: Period,
-        _ renewal: RenewalRecord?
+    /// Fills in what the transaction tells.
+    private func fill(_ interval: inout Interval, _ registers: borrowing Registers, _ number: Int) {
+        interval.policyVersion = rules.policies[0].version
+        interval.productID = registers.periods[number].productID
+        interval.transactionID = registers.periods[number].transactionID
+        interval.expiresDate = registers.periods[number].end
+        interval.offer = registers.periods[number].offer
+        interval.ownership = registers.periods[number].ownership ?? .purchased
+        interval.price = registers.periods[number].price
+        interval.currency = registers.periods[number].currency
+    }
+
+    /// Fills in what the renewal info tells.
+    private func show(
+        _ renewal: borrowing RenewalRecord,
+        in interval: inout Interval,
+        _ product: Symbol?
     ) {
-        interval.confidence = piece.confidence
-        interval.gracePeriodExpiresDate = piece.graceEnd
-        interval.deciding = piece.deciding
-        interval.policyVersion = rules.policy(at: interval.from).version
-        interval.productID = period.productID
-        interval.transactionID = period.transactionID
-        interval.expiresDate = period.end
-        interval.offer = period.offer
-        interval.ownership = period.ownership ?? .purchased
-        interval.price = period.price
-        interval.currency = period.currency
-        guard let renewal else { return }
         if interval.deciding.renewal == 0 { interval.deciding.renewal = renewal.position }
         switch renewal.autoRenewStatus {
         case 0: interval.renewalIntent = .off
@@ -220,9 +281,7 @@ struct TimelineBuilder {
         case 1: interval.priceConsent = .accepted
         default: interval.priceConsent = .none
         }
-        if !interval.state.isOver, let pending = renewal.autoRenewProductID,
-            pending != period.productID
-        {
+        if let pending = renewal.autoRenewProductID, pending != product, !interval.state.isOver {
             interval.pendingProductID = pending
         }
     }
@@ -249,16 +308,20 @@ extension SubscriptionState {
 
 extension [Interval] {
     /// Adds an interval, or lengthens the last one where nothing that is shown differs.
-    mutating func appendMerging(_ interval: Interval) {
-        guard let last, last.until == interval.from else {
+    ///
+    /// - Parameters:
+    ///   - interval: The interval that follows.
+    ///   - first: Where the stretch begins whose parts may be one.
+    fileprivate mutating func appendMerging(_ interval: Interval, notBefore first: Int) {
+        guard count > first, self[count - 1].until == interval.from else {
             append(interval)
             return
         }
         var same = interval
-        same.from = last.from
-        same.until = last.until
-        same.deciding = last.deciding
-        if same == last {
+        same.from = self[count - 1].from
+        same.until = self[count - 1].until
+        same.deciding = self[count - 1].deciding
+        if same == self[count - 1] {
             self[count - 1].until = interval.until
         } else {
             append(interval)
