@@ -7,5 +7,6 @@
 // header; this names it.
 static inline int shim_diag_sqlstate(void) { return PG_DIAG_SQLSTATE; }
 static inline int shim_diag_message_primary(void) { return PG_DIAG_MESSAGE_PRIMARY; }
+static inline int shim_diag_severity(void) { return PG_DIAG_SEVERITY_NONLOCALIZED; }
 
 #endif

@@ -50,10 +50,11 @@
         return integer(UInt8.self) != 0
     }
 
-    /// The next field, a `timestamptz`, in milliseconds since 1970.
+    /// The next field, a `timestamptz`, in milliseconds since 1970; infinity is `Int64.max`.
     public mutating func instant() -> Int64? {
         guard length() != nil else { return nil }
         let microseconds = integer(Int64.self)
+        if microseconds == .max || microseconds == .min { return microseconds }
         return floorDivide(microseconds, by: 1000) + Bind.postgresEpochMilliseconds
     }
 
@@ -79,6 +80,35 @@
         let slice = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length])
         offset += length
         return unsafe body(slice)
+    }
+
+    /// The next field, a `smallint[]`, `integer[]` or `bigint[]`.
+    public mutating func intArray() -> [Int64]? {
+        array { row in row.int() }
+    }
+
+    /// The next field, a `text[]`.
+    public mutating func textArray() -> [String]? {
+        array { row in row.text() }
+    }
+
+    /// The elements of a one-dimensional array, nulls left out.
+    private mutating func array<Element>(
+        _ element: (inout BinaryRow) -> Element?
+    ) -> [Element]? {
+        guard length() != nil else { return nil }
+        let dimensions = integer(Int32.self)
+        // Whether there are nulls, and the elements' type; each element says both itself.
+        offset += 8
+        guard dimensions > 0 else { return [] }
+        precondition(dimensions == 1, "an array column of \(dimensions) dimensions")
+        let count = integer(Int32.self)
+        offset += 4
+        var elements: [Element] = []
+        for _ in 0..<count {
+            if let element = element(&self) { elements.append(element) }
+        }
+        return elements
     }
 
     /// Skips the next field.

@@ -62,12 +62,37 @@ extension Bind {
         case .text(let value): Array(value.utf8) + [0]
         case .bytes(let value): value
         case .instant(let milliseconds):
-            bigEndian((milliseconds - Self.postgresEpochMilliseconds) * 1000)
+            bigEndian(Self.microseconds(milliseconds))
         case .uuid(let value): bigEndian(value)
         case .textArray(let values):
             Array(("{" + values.map(Self.quoted).joined(separator: ",") + "}").utf8) + [0]
         case .intArray(let values):
             Array(("{" + values.map { String($0) }.joined(separator: ",") + "}").utf8) + [0]
+        }
+    }
+
+    /// An instant as PostgreSQL counts it; `Int64.max` is infinity, as where it is read.
+    ///
+    /// What is too far away becomes a number that PostgreSQL refuses with 22008: an overflow here
+    /// would end the program.
+    static func microseconds(_ milliseconds: Int64) -> Int64 {
+        if milliseconds == .max || milliseconds == .min { return milliseconds }
+        let (shifted, isTooSmall) = milliseconds.subtractingReportingOverflow(
+            postgresEpochMilliseconds
+        )
+        let (product, isTooLarge) = shifted.multipliedReportingOverflow(by: 1000)
+        if isTooSmall || isTooLarge { return milliseconds < 0 ? .min + 1 : .max - 1 }
+        return product
+    }
+
+    /// Whether it is text with U+0000 in it, which PostgreSQL cannot hold.
+    ///
+    /// libpq takes text up to the first zero byte, so the rest would be lost without a word.
+    var isCutByZero: Bool {
+        switch self {
+        case .text(let value): value.utf8.contains(0)
+        case .textArray(let values): values.contains { $0.utf8.contains(0) }
+        default: false
         }
     }
 

@@ -47,6 +47,13 @@ internal import CPostgres
     /// - Throws: `PostgresError`; the transaction around it, if any, is then to be rolled back.
     @discardableResult
     public func query(_ sql: String, _ binds: [Bind] = []) throws(PostgresError) -> Rows {
+        if binds.contains(where: \.isCutByZero) {
+            throw PostgresError(
+                code: .server,
+                sqlState: "22021",
+                message: "a text value holds U+0000, which PostgreSQL cannot represent"
+            )
+        }
         let encoded = binds.map(\.encoded)
         var flat: [UInt8] = []
         flat.reserveCapacity(encoded.reduce(0) { $0 + ($1?.count ?? 0) + 1 })
@@ -90,7 +97,9 @@ internal import CPostgres
 
     /// Runs `body` between BEGIN and COMMIT.
     ///
-    /// Any error rolls back and is thrown on. A connection lost during COMMIT is thrown as `.connection`: the outcome is unknown.
+    /// Any error rolls back and is thrown on. A connection lost during COMMIT is thrown as
+    /// `.connection`: the outcome is unknown. A statement's error that `body` kept to itself has
+    /// undone the transaction all the same, and is thrown with SQLSTATE 25P02.
     public func transaction<Value, Failure: Error>(
         _ begin: String = "begin",
         _ body: (Connection) throws(Failure) -> Value
@@ -103,6 +112,15 @@ internal import CPostgres
             // A rollback that fails has lost the session, and with it the transaction.
             try? execute("rollback")
             throw error
+        }
+        // PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error.
+        guard unsafe PQtransactionStatus(handle) != PQTRANS_INERROR else {
+            try execute("rollback")
+            throw PostgresError(
+                code: .server,
+                sqlState: "25P02",
+                message: "a statement of the transaction failed, so it was rolled back"
+            )
         }
         try execute("commit")
         return value
@@ -128,15 +146,14 @@ internal import CPostgres
                 break
             }
             defer { unsafe PQfreemem(buffer) }
-            var reader = unsafe BinaryRow(
-                UnsafeRawBufferPointer(start: buffer, count: Int(count))
-            )
-            // The 19-byte header comes with the first row.
-            if isFirst { try reader.skipHeader() }
-            isFirst = false
-            guard try reader.beginRow() else { continue }
             do {
-                try row(&reader)
+                var reader = unsafe BinaryRow(
+                    UnsafeRawBufferPointer(start: buffer, count: Int(count))
+                )
+                // The 19-byte header comes with the first row.
+                if isFirst { try reader.skipHeader() }
+                isFirst = false
+                if try reader.beginRow() { try row(&reader) }
             } catch {
                 unsafe drainCopyOut()
                 throw error
@@ -173,6 +190,7 @@ internal import CPostgres
 
     /// Sends bytes of a COPY that `copyIn` began.
     func putCopyData(_ bytes: [UInt8]) throws(PostgresError) {
+        precondition(bytes.count < 1 << 30, "one message of a COPY holds less than 1 GiB")
         let sent = unsafe bytes.withUnsafeBytes { raw in
             unsafe PQputCopyData(
                 handle,
@@ -227,15 +245,28 @@ internal import CPostgres
         guard rows.status == status else { throw failure(of: rows) }
     }
 
+    /// Ends a COPY that nobody asked for, which would otherwise hold the session for ever.
+    private func leaveCopy(begunBy rows: Rows) {
+        switch rows.status {
+        case PGRES_COPY_IN:
+            unsafe PQputCopyEnd(handle, "not expected by the client")
+            try? finishCopy()
+        case PGRES_COPY_OUT: unsafe drainCopyOut()
+        default: break
+        }
+    }
+
     private func failure(of rows: Rows) -> PostgresError {
         if let state = rows.sqlState {
-            // 57P01–57P03 end the session; the caller must not think it can go on with it.
+            // A fatal error ends the session, though libpq sees that only at the next call; the
+            // caller must not think it can go on with it.
             return PostgresError(
-                code: isAlive ? .server : .connection,
+                code: isAlive && !rows.isFatal ? .server : .connection,
                 sqlState: state,
                 message: rows.errorMessage
             )
         }
+        leaveCopy(begunBy: rows)
         return PostgresError(
             code: isAlive ? .unexpectedResult : .connection,
             message: isAlive

@@ -58,7 +58,7 @@ public struct RowBuffer: Sendable {
     public mutating func instant(milliseconds value: Int64?) {
         guard let value else { return null() }
         append(Int32(8))
-        append((value - Bind.postgresEpochMilliseconds) * 1000)
+        append(Bind.microseconds(value))
     }
 
     /// Adds a `timestamptz` field that holds infinity.

@@ -132,6 +132,15 @@ extension Rows {
         return unsafe String(cString: field)
     }
 
+    /// Whether the server ended the session with this error.
+    var isFatal: Bool {
+        guard let field = unsafe PQresultErrorField(result, shim_diag_severity()) else {
+            return false
+        }
+        let severity = unsafe String(cString: field)
+        return severity == "FATAL" || severity == "PANIC"
+    }
+
     var errorMessage: String {
         guard let field = unsafe PQresultErrorField(result, shim_diag_message_primary()) else {
             return "the server gave no message"

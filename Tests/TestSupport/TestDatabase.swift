@@ -27,6 +27,8 @@ public final class TestDatabase: Sendable {
     ///   - template: what tells this template from others.
     ///   - server: the server to make it on.
     ///   - prepare: fills the template; it must leave no session open.
+    /// - Returns: the copy.
+    /// - Throws: what the server or `prepare` threw.
     public static func create(
         template: String,
         on server: TestServer = .shared,

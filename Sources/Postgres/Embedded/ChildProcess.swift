@@ -47,6 +47,9 @@ package enum ChildProcess {
     ///   - environment: nil hands on ours.
     ///   - folder: where it starts; the default is reachable for every account.
     ///   - isDetached: whether it gets a session of its own, so that Ctrl-C does not reach it.
+    ///   - streams: where its input, output and errors go.
+    /// - Returns: the process id.
+    /// - Throws: `EmbeddedServerError` with the system's reason.
     package static func spawn(
         _ arguments: [String],
         environment: [String]? = serverEnvironment,
@@ -60,7 +63,10 @@ package enum ChildProcess {
         unsafe redirect(&actions, 0, to: streams.input)
         unsafe redirect(&actions, 1, to: streams.output)
         unsafe redirect(&actions, 2, to: streams.output)
-        if let folder { unsafe shim_spawn_chdir(&actions, folder) }
+        // Whatever else is open here, a server would hold open for as long as it runs: whoever
+        // waits for the end of a pipe that was handed to us would wait for that.
+        if isDetached { _ = unsafe shim_spawn_close_from(&actions, 3) }
+        if let folder { _ = unsafe shim_spawn_chdir(&actions, folder) }
 
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)

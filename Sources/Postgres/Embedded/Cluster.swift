@@ -14,6 +14,9 @@ package struct Cluster: Sendable {
     /// How long a start may take; recovery after a crash replays the log first.
     static let startLimitSeconds = 300.0
 
+    /// How long a killed server's children may take to notice and end.
+    static let leftBehindLimitSeconds = 30.0
+
     /// How long a stop may take; it writes what is in memory first.
     static let stopLimitSeconds = 120.0
 
@@ -56,6 +59,7 @@ package struct Cluster: Sendable {
     /// - Parameters:
     ///   - settings: lines for the end of `postgresql.conf`.
     ///   - isDurable: whether the new files are flushed to the disk; tests need not.
+    /// - Throws: `EmbeddedServerError` with what `initdb` said.
     package func initialise(
         settings: [String] = [],
         isDurable: Bool = true
@@ -122,12 +126,15 @@ package struct Cluster: Sendable {
     ///   - socketFolder: a short folder of mode 0700 that belongs to the account.
     ///   - settings: `name=value` pairs for this run.
     ///   - started: called with the process id as soon as there is one.
+    /// - Returns: the folder of the server's socket; another one when it ran already.
+    /// - Throws: `EmbeddedServerError` with the end of the server's log.
     package func start(
         socketFolder: String,
         settings: [String] = [],
         started: (Int32) -> Void = { _ in }
     ) throws(EmbeddedServerError) -> String {
-        let end = Clock.seconds() + Self.startLimitSeconds
+        let begin = Clock.seconds()
+        let end = begin + Self.startLimitSeconds
         while true {
             if let running = postmaster {
                 if running.state == "ready", isAnswering(running.socketFolder) {
@@ -142,11 +149,16 @@ package struct Cluster: Sendable {
             let offset = FileSystem.length(logFile)
             let process = try spawn(socketFolder: socketFolder, settings: settings)
             started(process)
-            if try isReady(process, socketFolder: socketFolder, logOffset: offset, until: end) {
+            do {
+                try awaitReady(process, socketFolder: socketFolder, logOffset: offset, until: end)
                 return socketFolder
+            } catch let error
+                where error.message.contains("pre-existing shared memory block")
+                && Clock.seconds() < begin + Self.leftBehindLimitSeconds
+            {
+                // A killed server's children still hold its memory: they see its death and end.
+                Clock.sleep(milliseconds: 200)
             }
-            // The last server's children still hold its memory: they see its death and end.
-            Clock.sleep(milliseconds: 200)
         }
     }
 
@@ -168,21 +180,16 @@ package struct Cluster: Sendable {
         )
     }
 
-    /// Waits for a server just started; false when another attempt is worth while.
-    private func isReady(
+    /// Waits for a server just started, and says why where it ends instead.
+    private func awaitReady(
         _ process: pid_t,
         socketFolder: String,
         logOffset: Int,
         until end: Double
-    ) throws(EmbeddedServerError) -> Bool {
+    ) throws(EmbeddedServerError) {
         while true {
             if let ending = ChildProcess.poll(process) {
                 let log = FileSystem.text(logFile, from: logOffset) ?? ""
-                let isLeftBehind =
-                    log.contains("pre-existing shared memory block")
-                    || log.contains("is another postmaster")
-                    || log.contains("Is another postmaster")
-                if isLeftBehind, Clock.seconds() < end { return false }
                 throw Self.failure(
                     .start,
                     "the PostgreSQL server in \(folder) did not start (\(ending))",
@@ -192,7 +199,7 @@ package struct Cluster: Sendable {
             if let running = PostmasterFile(cluster: folder), running.process == process,
                 running.state == "ready", isAnswering(socketFolder)
             {
-                return true
+                return
             }
             guard Clock.seconds() < end else {
                 _ = Glibc.kill(process, SIGINT)
@@ -207,17 +214,18 @@ package struct Cluster: Sendable {
         return unsafe PQping(target) == PQPING_OK
     }
 
-    /// Removes a `postmaster.pid` whose number now belongs to a stranger.
+    /// Removes a `postmaster.pid` whose number belongs to a stranger or to a zombie.
     ///
     /// PostgreSQL itself passes over a dead number, but not over one that some other program of
-    /// the same account has got since: it would refuse to start for ever.
+    /// the same account has got since, nor over a killed server that its parent has not waited
+    /// for: it would refuse to start for ever.
     private func removeStrangersFile() throws(EmbeddedServerError) {
-        guard
-            let stale = PostmasterFile(cluster: folder),
-            ChildProcess.isRunning(stale.process)
-        else { return }
+        guard let stale = PostmasterFile(cluster: folder) else { return }
+        // If it was our own child, this is the wait.
+        _ = ChildProcess.poll(stale.process)
+        guard Glibc.kill(stale.process, 0) == 0 || errno == EPERM else { return }
         // The file also guards the shared memory that children of a killed server still use.
-        let end = Clock.seconds() + 30
+        let end = Clock.seconds() + Self.leftBehindLimitSeconds
         while !PostmasterFile.processes(of: folder).isEmpty {
             guard Clock.seconds() < end else {
                 throw EmbeddedServerError(

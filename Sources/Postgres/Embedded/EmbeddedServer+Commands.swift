@@ -67,8 +67,10 @@ extension EmbeddedServer {
 
     /// Stops the folder's server.
     ///
-    /// - Parameter isForced: stop it even while commands use it; they then fail, and what they
-    ///   had not committed is undone.
+    /// - Parameters:
+    ///   - directory: the folder that the server's files are in.
+    ///   - isForced: stop it even while commands use it; they then fail, and what they had not
+    ///     committed is undone.
     /// - Returns: whether there was one to stop.
     /// - Throws: `EmbeddedServerError` with `code == .busy` when commands use it.
     @discardableResult
@@ -100,6 +102,7 @@ extension EmbeddedServer {
     ///
     /// - Parameter arguments: what else psql is to be told.
     /// - Returns: psql's exit status.
+    /// - Throws: `EmbeddedServerError` when psql is not there.
     public func psql(_ arguments: [String] = []) throws(EmbeddedServerError) -> Int32 {
         let places = ["\(cluster.binaries.folder)/psql", "/usr/bin/psql"]
         guard let psql = places.first(where: FileSystem.isProgram) else {

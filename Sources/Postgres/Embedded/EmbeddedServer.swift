@@ -45,6 +45,8 @@ public final class EmbeddedServer: Sendable {
     /// - Parameters:
     ///   - directory: the folder that the server's files are in.
     ///   - progress: told what takes a moment: making the database, starting the server.
+    /// - Returns: the server, running; close it when done.
+    /// - Throws: `EmbeddedServerError` that says what to do about it.
     public static func open(
         directory: String = defaultDirectory,
         progress: (String) -> Void = { _ in }
@@ -215,7 +217,10 @@ enum OpenServers {
             // A program that ends by `exit` somewhere deep stops its server all the same.
             if !state.isAtExit {
                 state.isAtExit = true
-                atexit { OpenServers.closeAll() }
+                atexit {
+                    OpenServers.closeAll()
+                    Termination.giveWay()
+                }
             }
         }
     }

@@ -20,6 +20,14 @@ package enum FileSystem {
         status(path).map { $0.st_mode & S_IFMT == S_IFDIR } ?? false
     }
 
+    /// The path's permission bits, or nil where nothing is.
+    package static func mode(of path: String) -> UInt32? {
+        status(path).map { $0.st_mode & 0o7777 }
+    }
+
+    /// The number of the user whom the path belongs to, or nil where nothing is.
+    package static func owner(of path: String) -> UInt32? { status(path)?.st_uid }
+
     /// Whether this process may run the file.
     static func isProgram(_ path: String) -> Bool {
         let isFile = status(path).map { $0.st_mode & S_IFMT == S_IFREG } ?? false
@@ -156,7 +164,7 @@ package enum FileSystem {
     }
 
     /// FNV-1a over the text as 16 hexadecimal digits: a short name that stays the same.
-    static func shortName(of text: String) -> String {
+    package static func shortName(of text: String) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         let digits = String(hash, radix: 16)

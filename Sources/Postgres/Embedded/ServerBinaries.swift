@@ -20,6 +20,8 @@ package struct ServerBinaries: Hashable, Sendable {
     ///   - version: the major version that an existing cluster needs; nil takes any from 15 on.
     ///   - path: the value of PATH; nil is this process's.
     ///   - debianFolder: where Debian keeps one folder a version.
+    /// - Returns: the first that will do.
+    /// - Throws: `EmbeddedServerError` that says what to install.
     package static func find(
         version: Int? = nil,
         path: String? = nil,

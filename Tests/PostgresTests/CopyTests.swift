@@ -1,0 +1,258 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct CopyTests {
+    /// One value of each type that a COPY carries.
+    struct Row: Equatable {
+        var bigint: Int64?
+        var integer: Int32?
+        var smallint: Int16?
+        var truth: Bool?
+        var instant: Int64?
+        var uuid: UInt128?
+        var text: String?
+        var bytes: [UInt8]?
+        var integers: [Int64]?
+        var texts: [String]?
+    }
+
+    static let rows = [
+        Row(),
+        Row(
+            bigint: .min,
+            integer: .max,
+            smallint: -1,
+            truth: true,
+            instant: 1_760_000_000_123,
+            uuid: .max,
+            text: "å \\ \t \n 'x'",
+            bytes: [0, 1, 0xFF],
+            integers: [.min, -1, 0, .max],
+            texts: ["", "a,b", "{}", "\"NULL\""]
+        ),
+        Row(
+            bigint: 0,
+            integer: .min,
+            smallint: .max,
+            truth: false,
+            instant: -1,
+            uuid: 0,
+            text: "",
+            bytes: [],
+            integers: [],
+            texts: []
+        ),
+        Row(instant: .max),
+    ]
+
+    static let columns = """
+        a bigint, b integer, c smallint, d boolean, e timestamptz, f uuid, g text, h bytea,
+        i bigint[], j text[]
+        """
+
+    private func write(_ row: Row, to buffer: inout RowBuffer) {
+        buffer.beginRow(columns: 10)
+        buffer.int64(row.bigint)
+        buffer.int32(row.integer)
+        buffer.int16(row.smallint)
+        buffer.bool(row.truth)
+        buffer.instant(milliseconds: row.instant)
+        buffer.uuid(row.uuid)
+        buffer.text(row.text)
+        buffer.bytea(row.bytes)
+        buffer.int64Array(row.integers)
+        buffer.textArray(row.texts)
+    }
+
+    private func read(_ row: inout BinaryRow) -> Row {
+        Row(
+            bigint: row.int(),
+            integer: row.int().map { Int32($0) },
+            smallint: row.int().map { Int16($0) },
+            truth: row.bool(),
+            instant: row.instant(),
+            uuid: row.uuid(),
+            text: row.text(),
+            bytes: row.byteArray(),
+            integers: row.intArray(),
+            texts: row.textArray()
+        )
+    }
+
+    @Test func everyTypeGoesInAndComesOutTheSame() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (n serial, \(Self.columns))")
+            try connection.copyIn(
+                "copy t (a, b, c, d, e, f, g, h, i, j) from stdin (format binary)"
+            ) { writer in
+                for row in Self.rows { write(row, to: &writer.rows) }
+            }
+            var found: [Row] = []
+            try connection.copyOut(
+                """
+                copy (select a, b, c, d, e, f, g, h, i, j from t order by n)
+                to stdout (format binary)
+                """
+            ) { row in
+                found.append(read(&row))
+            }
+            #expect(found == Self.rows)
+            // The server's own reading, so that two mistakes do not cancel each other out.
+            let rows = try connection.query(
+                """
+                select a = -9223372036854775808, e = '2025-10-09T08:53:20.123Z', f::text,
+                    i = '{-9223372036854775808,-1,0,9223372036854775807}', j[2], h
+                from t where n = 2
+                """
+            )
+            #expect(rows.bool(0, 0) == true)
+            #expect(rows.bool(0, 1) == true)
+            #expect(rows.text(0, 2) == "ffffffff-ffff-ffff-ffff-ffffffffffff")
+            #expect(rows.bool(0, 3) == true)
+            #expect(rows.text(0, 4) == "a,b")
+            #expect(rows.bytes(0, 5) == [0, 1, 0xFF])
+            #expect(
+                try connection.query("select e = 'infinity' from t where n = 4").bool(0, 0) == true
+            )
+        }
+    }
+
+    @Test func noRowsAndManyRowsGoThrough() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (a bigint, b text)")
+            try connection.copyIn("copy t from stdin (format binary)") { _ in }
+            var count = 0
+            try connection.copyOut("copy t to stdout (format binary)") { _ in count += 1 }
+            #expect(count == 0)
+
+            let text = String(repeating: "x", count: 100)
+            try connection.copyIn("copy t from stdin (format binary)") { writer in
+                for number in 0..<50_000 {
+                    writer.rows.beginRow(columns: 2)
+                    writer.rows.int64(Int64(number))
+                    writer.rows.text(text)
+                    try writer.flushIfFull()
+                }
+            }
+            var sum: Int64 = 0
+            try connection.copyOut("copy t to stdout (format binary)") { row in
+                sum += row.int() ?? 0
+                row.skip()
+                count += 1
+            }
+            #expect(count == 50_000)
+            #expect(sum == 49_999 * 25_000)
+        }
+    }
+
+    @Test func rowsEncodedElsewhereAreSentWhole() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (a bigint)")
+            var buffer = RowBuffer()
+            for number in 1...3 {
+                buffer.beginRow(columns: 1)
+                buffer.int64(Int64(number))
+            }
+            #expect(buffer.rowCount == 3)
+            try connection.copyIn("copy t from stdin (format binary)") { writer in
+                try writer.write(buffer)
+                try writer.write(RowBuffer())
+            }
+            #expect(try connection.query("select sum(a)::bigint from t").int(0, 0) == 6)
+        }
+    }
+
+    @Test func anErrorOfTheServerInACopyInLeavesTheSessionUsableAndNothingWritten() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (a bigint primary key)")
+            let error = #expect(throws: PostgresError.self) {
+                try connection.copyIn("copy t from stdin (format binary)") { writer in
+                    for number in 0..<200_000 {
+                        writer.rows.beginRow(columns: 1)
+                        // The tenth row breaks the key long before the last is sent.
+                        writer.rows.int64(Int64(number == 10 ? 9 : number))
+                        try writer.flushIfFull()
+                    }
+                }
+            }
+            #expect(error?.code == .server)
+            #expect(error?.sqlState == "23505")
+            #expect(try connection.query("select count(*) from t").int(0, 0) == 0)
+        }
+    }
+
+    @Test func anErrorOfTheCallerInACopyInIsThrownOnAndNothingIsWritten() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (a bigint)")
+            #expect(throws: Refusal.self) {
+                try connection.copyIn("copy t from stdin (format binary)") { writer in
+                    writer.rows.beginRow(columns: 1)
+                    writer.rows.int64(1)
+                    try writer.write(RowBuffer())
+                    throw Refusal()
+                }
+            }
+            #expect(try connection.query("select count(*) from t").int(0, 0) == 0)
+            #expect(!connection.isInTransaction)
+        }
+    }
+
+    @Test func anErrorOfTheServerInACopyOutComesThroughAndTheSessionStaysUsable() throws {
+        try withDatabase { connection in
+            var count = 0
+            let error = #expect(throws: PostgresError.self) {
+                try connection.copyOut(
+                    """
+                    copy (select 1000 / (500 - n) from generate_series(1, 1000) n)
+                    to stdout (format binary)
+                    """
+                ) { _ in count += 1 }
+            }
+            #expect(error?.sqlState == "22012")
+            #expect(count == 499)
+            #expect(isUsable(connection))
+        }
+    }
+
+    @Test func anErrorOfTheCallerInACopyOutIsThrownOnAndTheRestIsNotRead() throws {
+        try withDatabase { connection in
+            var count = 0
+            #expect(throws: Refusal.self) {
+                // Without a cancel this would take far longer than the test may.
+                try connection.copyOut(
+                    "copy (select generate_series(1, 1000000000000)) to stdout (format binary)"
+                ) { _ throws in
+                    count += 1
+                    if count == 3 { throw Refusal() }
+                }
+            }
+            #expect(count == 3)
+            #expect(isUsable(connection))
+        }
+    }
+
+    @Test func aCopyTheWrongWayRoundIsAnErrorAndLeavesTheSessionUsable() throws {
+        try withDatabase { connection in
+            try connection.execute("create table t (a bigint)")
+            let tries: [() throws -> Void] = [
+                { try connection.copyIn("copy t to stdout (format binary)") { _ in } },
+                { try connection.copyOut("copy t from stdin (format binary)") { _ in } },
+                { try connection.execute("copy t from stdin") },
+                { try connection.copyOut("select 1") { _ in } },
+            ]
+            for attempt in tries {
+                let error = #expect(throws: PostgresError.self) { try attempt() }
+                #expect(error?.code == .unexpectedResult)
+                #expect(isUsable(connection))
+            }
+        }
+    }
+}
+
+struct Refusal: Error {}
+
+/// Whether the session answers a query.
+func isUsable(_ connection: Connection) -> Bool {
+    (try? connection.query("select 1").count) == 1
+}
