@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+internal import AppStore
 internal import Ledger
 
 extension Configuration {
@@ -12,19 +12,22 @@ extension Configuration {
 
     /// Reads and checks the text of a file.
     ///
-    /// - Parameter path: the file's name for messages, and where relative paths start from.
+    /// - Parameters:
+    ///   - bytes: the text.
+    ///   - path: the file's name for messages, and where relative paths start from.
     /// - Throws: `ConfigurationError` with every problem found.
     public init(bytes: [UInt8], path: String) throws(ConfigurationError) {
-        let value: ConfigurationValue
+        let document: JSONDocument
         do {
-            value = try JSONDecoder().decode(ConfigurationValue.self, from: Data(bytes))
+            document = try JSONDocument(bytes.droppingByteOrderMark)
         } catch {
-            throw ConfigurationError(
-                file: path,
-                problems: [.init(field: "", message: "it is no JSON: \(Self.reason(error))")]
+            let problem = ConfigurationError.Problem(
+                field: "",
+                message: "it is no JSON: \(error.message)\(Self.place(error.offset, in: bytes))"
             )
+            throw ConfigurationError(file: path, problems: [problem])
         }
-        let reader = ConfigurationReader(value)
+        let reader = ConfigurationReader(ConfigurationValue(document.root))
         self.init()
         database = reader.string("database")
         for app in reader.list("apps", of: "an app is an object: {\"bundle_id\": …}") {
@@ -42,10 +45,20 @@ extension Configuration {
         guard problems.isEmpty else { throw ConfigurationError(file: path, problems: problems) }
     }
 
-    private static func reason(_ error: any Error) -> String {
-        guard case DecodingError.dataCorrupted(let context) = error else { return "\(error)" }
-        if let underlying = context.underlyingError { return "\(underlying)" }
-        return context.debugDescription
+    /// Where an offset is, for someone with an editor.
+    private static func place(_ offset: Int?, in bytes: [UInt8]) -> String {
+        guard let offset, offset <= bytes.count else { return "" }
+        let before = bytes[..<offset]
+        let line = before.count { $0 == UInt8(ascii: "\n") } + 1
+        let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+        return " (line \(line), column \(offset - lineStart + 1))"
+    }
+}
+
+extension [UInt8] {
+    /// The bytes of a text without the mark that some editors begin it with.
+    fileprivate var droppingByteOrderMark: [UInt8] {
+        starts(with: [0xEF, 0xBB, 0xBF]) ? Array(dropFirst(3)) : self
     }
 }
 

@@ -165,7 +165,11 @@ final class ConfigurationReader {
         case .string("allow"): return .allow
         case .object:
             let reader = child(value, at: name, shape: "{\"days\": 7}")
-            let days = reader.integer("days", in: 0...60, remedy: "0 to 60, as Apple retries")
+            let days = reader.integer(
+                "days",
+                in: 1...60,
+                remedy: "1 to 60, as long as Apple retries"
+            )
             if days == nil, !reader.has("days") { reader.report("days", "missing") }
             reader.refuseUnknownKeys()
             return days.map { .days(Int($0)) }

@@ -1,9 +1,11 @@
+internal import AppStore
+
 /// A JSON value of a configuration file.
 enum ConfigurationValue: Hashable, Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
-    case fraction(Double)
+    case fraction(String)
     case string(String)
     case list([ConfigurationValue])
     case object([String: ConfigurationValue])
@@ -22,24 +24,25 @@ enum ConfigurationValue: Hashable, Sendable {
     }
 }
 
-extension ConfigurationValue: Decodable {
+extension ConfigurationValue {
     /// Takes whatever JSON value there is.
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let truth = try? container.decode(Bool.self) {
-            self = .bool(truth)
-        } else if let number = try? container.decode(Int64.self) {
-            self = .integer(number)
-        } else if let number = try? container.decode(Double.self) {
-            self = .fraction(number)
-        } else if let text = try? container.decode(String.self) {
-            self = .string(text)
-        } else if let list = try? container.decode([ConfigurationValue].self) {
-            self = .list(list)
-        } else {
-            self = .object(try container.decode([String: ConfigurationValue].self))
+    init(_ value: JSONValue) {
+        switch value.kind {
+        case .null, .key: self = .null
+        case .true: self = .bool(true)
+        case .false: self = .bool(false)
+        case .number:
+            if let number = try? value.int64() {
+                self = .integer(number)
+            } else {
+                self = .fraction(value.numberText ?? "")
+            }
+        case .string: self = .string(value.text ?? "\u{FFFD}")
+        case .array: self = .list(value.elements.map { ConfigurationValue($0) })
+        case .object:
+            var members: [String: ConfigurationValue] = [:]
+            for (name, member) in value.members { members[name] = ConfigurationValue(member) }
+            self = .object(members)
         }
     }
 }

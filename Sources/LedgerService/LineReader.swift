@@ -13,6 +13,9 @@ public final class LineReader {
     /// How much is asked of the system at once.
     static let chunkSizeBytes = 1 << 18
 
+    /// How many bytes of lines make a piece of work, beside the line that exceeds it.
+    static let pieceSizeMaxBytes = 1 << 20
+
     /// One line.
     public enum Line: Hashable, Sendable {
         /// A line within the limit, without its end.
@@ -103,6 +106,20 @@ public final class LineReader {
         }
         return gathered.isEmpty && passedOver == 0 ? nil : line(gathered, passedOver: passedOver)
     }
+
+    /// The next lines, as many as make a piece of work; nil at the end.
+    package func lines(max linesMax: Int) throws(InputError) -> [Line]? {
+        var lines: [Line] = []
+        var sizeBytes = 0
+        while lines.count < linesMax, sizeBytes < Self.pieceSizeMaxBytes, let line = try next() {
+            if case .text(_, let bytes) = line { sizeBytes += bytes.count }
+            lines.append(line)
+        }
+        return lines.isEmpty ? nil : lines
+    }
+
+    /// Whether another line is at hand without waiting for whoever writes it.
+    package var hasLineAtHand: Bool { newlineIndex() != nil }
 
     /// Where the next line feed is in what was read, nil when there is none yet.
     private func newlineIndex() -> Int? {

@@ -8,7 +8,21 @@ enum Program {
 
     /// The commands in the order of the overview.
     static let commands: [Command] = [
-        ConfigCheckCommand.command
+        VerifyCommand.command,
+        IngestCommand.command,
+        RebuildCommand.command,
+        EntitlementsCommand.command,
+        ExplainCommand.command,
+        EventsCommand.command,
+        EvidenceCommand.command,
+        AuditCommands.head,
+        AuditCommands.verify,
+        MigrateCommand.command,
+        ConfigCheckCommand.command,
+        DatabaseCommands.start,
+        DatabaseCommands.stop,
+        DatabaseCommands.status,
+        DatabaseCommands.psql,
     ]
 
     /// Runs the command that the words name, and says what went wrong if something did.

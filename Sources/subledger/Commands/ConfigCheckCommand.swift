@@ -18,6 +18,9 @@ enum ConfigCheckCommand {
         _ = try arguments.operands()
         let path = arguments.value("--config") ?? Configuration.defaultPath
         let configuration = try Configuration(path: path)
+        for warning in try Acceptance(configuration).warnings(now: .now) {
+            printError("subledger: warning: \(warning)")
+        }
         let output = Output.standard()
         if arguments.has("--json") {
             try output.line(json(configuration))

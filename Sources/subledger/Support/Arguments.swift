@@ -103,6 +103,8 @@ struct Arguments: Hashable, Sendable {
     /// The operands, which must be so many.
     ///
     /// - Parameter names: what each stands for, for the message.
+    /// - Returns: the operands.
+    /// - Throws: `CommandFailure` when there are fewer or more.
     func operands(named names: String...) throws(CommandFailure) -> [String] {
         if operands.count < names.count {
             throw .usage("\(names[operands.count]) is missing")

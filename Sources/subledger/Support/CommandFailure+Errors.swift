@@ -1,3 +1,5 @@
+internal import AppStore
+internal import EventLog
 internal import LedgerService
 internal import Postgres
 
@@ -8,7 +10,12 @@ extension CommandFailure {
         case let failure as CommandFailure: self = failure
         case let error as InputError: self = .input(error.message)
         case let error as ConfigurationError: self = .input("\(error)")
+        case let error as AppStoreError: self = .input("\(error)")
         case let error as PostgresError: self = Self.database(error)
+        case let error as EmbeddedServerError:
+            self.init(exitCode: .databaseUnavailable, message: error.message)
+        case let error as EventLogError: self = Self.log(error)
+        case let error as ReadModelError: self = Self.readModel(error)
         default: self.init(exitCode: .integrity, message: "\(error)")
         }
     }
@@ -16,26 +23,63 @@ extension CommandFailure {
     /// What a database error means: away, full, not allowed, not migrated or corrupt.
     static func database(_ error: PostgresError) -> CommandFailure {
         let state = error.sqlState ?? ""
-        let remedy: String
+        let isAway = error.code == .connection || error.isTemporary
+        return CommandFailure(
+            exitCode: exitCode(sqlState: state, isAway: isAway),
+            message: "the database: \(error)\(remedy(sqlState: state))"
+        )
+    }
+
+    private static func log(_ error: EventLogError) -> CommandFailure {
+        let state = error.sqlState ?? ""
+        let exitCode: ExitCode =
+            switch error.code {
+            case .unavailable, .unknownOutcome, .temporary: .databaseUnavailable
+            case .schema: .schema
+            case .database: exitCode(sqlState: state, isAway: false)
+            case .corrupt, .unreadable: .integrity
+            case .invalid: .usage
+            }
+        return CommandFailure(
+            exitCode: exitCode,
+            message: "\(error)\(remedy(sqlState: state))"
+        )
+    }
+
+    private static func readModel(_ error: ReadModelError) -> CommandFailure {
+        let state = error.sqlState ?? ""
+        let exitCode: ExitCode =
+            switch error.code {
+            case .unknownProjection: .usage
+            case .rebuildRuns, .unavailable, .stopped: .databaseUnavailable
+            case .outOfDate, .schema: .schema
+            case .unreadableEvent: .integrity
+            case .database: exitCode(sqlState: state, isAway: false)
+            }
+        return CommandFailure(
+            exitCode: exitCode,
+            message: "\(error)\(remedy(sqlState: state))"
+        )
+    }
+
+    private static func exitCode(sqlState state: String, isAway: Bool) -> ExitCode {
+        // 28: the login is refused. 42501: a privilege is missing. 3D000: no such database.
+        if isAway || state.hasPrefix("28") || state == "3D000" || state == "42501" {
+            return .databaseUnavailable
+        }
+        return ["42P01", "3F000", "42703", "42883"].contains(state) ? .schema : .integrity
+    }
+
+    private static func remedy(sqlState state: String) -> String {
         switch state {
         case "53100":
-            remedy =
-                "; the server's disk is full. What was committed stays; free some space and "
-                + "run the same command again"
+            "; the server's disk is full. What was committed stays; free some space and run the "
+                + "same command again"
         case "42501":
-            remedy =
-                "; the role lacks a privilege: `subledger migrate --print-roles` shows who "
-                + "needs which"
-        case "3D000": remedy = "; create the database first: createdb NAME"
-        default: remedy = ""
+            "; the role lacks a privilege: `subledger migrate --print-roles` shows who needs which"
+        case "3D000": "; create the database first: createdb NAME"
+        case "42P01", "3F000": "; run: subledger migrate"
+        default: ""
         }
-        let isAway =
-            error.code == .connection || error.isTemporary || state.hasPrefix("28")
-            || state == "3D000" || state == "42501"
-        let isSchema = ["42P01", "3F000", "42703", "42883"].contains(state)
-        return CommandFailure(
-            exitCode: isAway ? .databaseUnavailable : isSchema ? .schema : .integrity,
-            message: "the database: \(error)\(remedy)"
-        )
     }
 }

@@ -1,15 +1,20 @@
 internal import Glibc
+internal import Synchronization
 
 /// Shows how far a long command is: a bar on a terminal, nothing elsewhere.
 ///
 /// It writes to standard error, so that results can be piped on.
-final class ProgressBar {
+final class ProgressBar: Sendable {
+    private struct State {
+        var lastNanoseconds: UInt64 = 0
+        var isDrawn = false
+    }
+
     private let label: String
     private let unit: String
     private let isShown: Bool
     private let startNanoseconds = monotonicNanoseconds()
-    private var lastNanoseconds: UInt64 = 0
-    private var isDrawn = false
+    private let state = Mutex(State())
 
     /// How often it is drawn at most.
     static let intervalNanoseconds: UInt64 = 100_000_000
@@ -23,34 +28,38 @@ final class ProgressBar {
 
     deinit { clear() }
 
-    /// Draws the bar anew when it is time.
+    /// Draws the bar anew when it is time; any thread may call it.
     ///
     /// - Parameters:
     ///   - fraction: how much is done, 0 to 1; nil where the end is not known.
     ///   - count: how many units were done.
-    func update(fraction: Double?, count: Int) {
+    ///   - step: what is done just now, instead of the bar's own label.
+    func update(fraction: Double?, count: Int, step: String? = nil) {
         guard isShown else { return }
         let now = monotonicNanoseconds()
-        guard now - lastNanoseconds >= Self.intervalNanoseconds else { return }
-        lastNanoseconds = now
-        let seconds = Double(now - startNanoseconds) / 1e9
-        let text = Self.text(
-            label: label,
-            unit: unit,
-            fraction: fraction,
-            count: count,
-            seconds: seconds,
-            columns: Terminal.columns
-        )
-        write("\r\(text)\u{1B}[K")
-        isDrawn = true
+        state.withLock { state in
+            guard now - state.lastNanoseconds >= Self.intervalNanoseconds else { return }
+            state.lastNanoseconds = now
+            state.isDrawn = true
+            let text = Self.text(
+                label: step ?? label,
+                unit: unit,
+                fraction: fraction,
+                count: count,
+                seconds: Double(now - startNanoseconds) / 1e9,
+                columns: Terminal.columns
+            )
+            Self.write("\r\(text)\u{1B}[K")
+        }
     }
 
     /// Takes the bar away.
     func clear() {
-        guard isDrawn else { return }
-        isDrawn = false
-        write("\r\u{1B}[K")
+        state.withLock { state in
+            guard state.isDrawn else { return }
+            state.isDrawn = false
+            Self.write("\r\u{1B}[K")
+        }
     }
 
     /// The line as it is drawn.
@@ -79,7 +88,7 @@ final class ProgressBar {
         return String("\(label) \(bar) \(padded) %\(right)".prefix(columns - 1))
     }
 
-    private func write(_ text: String) {
+    private static func write(_ text: String) {
         let bytes = Array(text.utf8)
         _ = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(2, $0.baseAddress, $0.count) }
     }

@@ -8,7 +8,7 @@ enum Terminal {
     /// Whether standard error is a terminal.
     static var isError: Bool { isatty(2) == 1 }
 
-    /// How many columns are to be used: what the terminal has, at least 60; 100 without one.
+    /// How many columns are to be used: what the terminal has, at least 60; 120 without one.
     static var columns: Int {
         var size = winsize()
         for descriptor: Int32 in [1, 2] {
@@ -16,7 +16,7 @@ enum Terminal {
                 return max(60, Int(size.ws_col))
             }
         }
-        return 100
+        return 120
     }
 
     /// Whether colours and bold are shown: on a terminal unless `NO_COLOR` or a dumb one says no.
@@ -51,3 +51,6 @@ func printable(_ text: String) -> String {
     }
     return result
 }
+
+/// Waits.
+func sleep(milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }

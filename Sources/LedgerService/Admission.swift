@@ -1,0 +1,84 @@
+internal import AppStore
+internal import EventLog
+internal import Ledger
+
+/// What is to become of a document that Apple signed for one of our apps.
+enum Admission: Sendable {
+    /// An event of the log.
+    case event(NewEvent, isUnrecognised: Bool)
+    /// An event whose app is to be found by its stream, since the document names none.
+    case unattributed(NewEvent, isUnrecognised: Bool)
+    /// Kept as it is: it lacks what an event of its kind needs.
+    case quarantine(QuarantinedDocument, detail: String)
+}
+
+extension Admission {
+    /// Decides where a verified document belongs: its stream, its key, its kind.
+    ///
+    /// - A purchase's facts go to the stream of its `originalTransactionId`; the summary of a mass
+    ///   extension to `mass:<requestIdentifier>`; whatever belongs to no purchase (a test, an
+    ///   external purchase token, a withdrawn consent) to `app:<bundle id>`.
+    /// - A notification's key is its UUID, by which Apple's repeats are known; any other document's
+    ///   is the digest of its content without `signedDate`, since Apple signs every answer anew.
+    init(_ document: VerifiedDocument) {
+        let bundleID = document.bundleID ?? ""
+        let app = AppKey(bundleID: bundleID, environment: document.environment)
+        let mass = document.payload["summary"]?["requestIdentifier"]?.text.map { "mass:\($0)" }
+        let stream = document.originalTransactionID ?? mass ?? "app:\(bundleID)"
+        let key =
+            document.notificationUUID.map { "n:\($0)" }
+            ?? "t:\(hexadecimal(document.contentDigest))"
+        if let reason = document.quarantineReason {
+            let quarantined = QuarantinedDocument(
+                received: document.received,
+                reason: reason,
+                app: document.bundleID == nil ? nil : app,
+                stream: document.originalTransactionID,
+                eventKey: key
+            )
+            let what = document.notificationType ?? document.kind.rawValue
+            self = .quarantine(
+                quarantined,
+                detail: "\(what) without what every one of its kind has"
+            )
+            return
+        }
+        let event = NewEvent(
+            app: app,
+            stream: stream,
+            eventKey: key,
+            kind: document.kind.eventKind,
+            notificationType: document.notificationType,
+            subtype: document.subtype,
+            signedAt: document.signedDate,
+            received: document.received,
+            form: .jws,
+            layers: document.layers.map { layer in
+                EvidenceLayer(
+                    headerDigest: layer.headerDigest,
+                    anchorFingerprint: layer.anchorFingerprint,
+                    anchorDER: layer.anchorDER
+                )
+            },
+            contentDigest: document.contentDigest,
+            fact: document.fact,
+            decodeAnomalies: document.decodeAnomalies
+        )
+        let isUnrecognised = document.isUnrecognised
+        self =
+            document.bundleID == nil
+            ? .unattributed(event, isUnrecognised: isUnrecognised)
+            : .event(event, isUnrecognised: isUnrecognised)
+    }
+}
+
+/// Bytes as hexadecimal digits in lower case.
+func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    var text: [UInt8] = []
+    for byte in bytes {
+        text.append(digits[Int(byte >> 4)])
+        text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
+}

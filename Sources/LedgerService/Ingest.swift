@@ -1,0 +1,262 @@
+public import AppStore
+internal import EventLog
+public import Ledger
+public import Postgres
+
+/// Reads lines of signed texts into the log.
+///
+/// Lines are verified on all cores and appended in their order, in bounded transactions. Nothing
+/// is remembered about a file: a line that is in the log already is a duplicate, so a file that
+/// was read half can simply be read again. Memory is bounded whatever the file holds.
+public final class Ingest {
+    /// How many lines make one piece of work.
+    static let chunkLinesMax = 64
+    /// How many pieces are read ahead of what is appended.
+    static let chunksAheadMax = 24
+    /// How many bytes of documents wait for one append.
+    static let batchSizeMaxBytes = 16 << 20
+    /// How often a lost session is opened anew before giving up.
+    static let reconnections = 3
+
+    private let verifier: Verifier
+    private let connect: () throws -> Connection
+    private var appender: Appender?
+    private var report = IngestReport()
+
+    /// What a caller hears on the way.
+    public struct Listener {
+        /// Told of every line that was refused, in the order of the lines.
+        public var refused: (RefusedLine) throws -> Void = { _ in }
+        /// Told now and then how far it is.
+        public var progress: (IngestReport) -> Void = { _ in }
+        /// Asked now and then whether to stop after what is under way.
+        public var shouldStop: () -> Bool = { false }
+
+        /// Makes a listener that does nothing.
+        public init() {}
+    }
+
+    /// Makes an ingest.
+    ///
+    /// - Parameters:
+    ///   - verifier: knows the anchors and the accepted apps.
+    ///   - connect: opens a session that may append; called again when a session is lost.
+    public init(verifier: Verifier, connect: @escaping () throws -> Connection) {
+        self.verifier = verifier
+        self.connect = connect
+    }
+
+    /// Reads lines to their end, or until the listener stops it.
+    ///
+    /// - Parameters:
+    ///   - reader: where the lines come from.
+    ///   - now: what our clock says; a document signed later is not trusted yet.
+    ///   - listener: what hears of it.
+    /// - Returns: what became of the lines.
+    /// - Throws: `InputError` when the file cannot be read on, `EventLogError` or `PostgresError`
+    ///   when the database cannot be reached; what was appended before stays.
+    public func run(
+        _ reader: LineReader,
+        now: Timestamp,
+        listener: Listener = Listener()
+    ) throws -> IngestReport {
+        report = IngestReport()
+        let verifier = verifier
+        let pipeline = OrderedPipeline<[LineReader.Line], [JudgedLine]>(
+            depth: Self.chunksAheadMax
+        ) { lines in
+            lines.compactMap { JudgedLine($0, verifier: verifier, now: now) }
+        }
+        var batch = Batch()
+        while true {
+            while !pipeline.isFull, !listener.shouldStop(),
+                let chunk = try reader.lines(max: Self.chunkLinesMax)
+            {
+                pipeline.give(chunk)
+            }
+            guard let judged = pipeline.take() else { break }
+            for line in judged {
+                batch.add(line)
+                if batch.isFull { try append(&batch, listener) }
+            }
+        }
+        try append(&batch, listener)
+        report.isStopped = listener.shouldStop()
+        return report
+    }
+
+    /// Appends what is gathered and tells the listener of each refused line.
+    private func append(_ batch: inout Batch, _ listener: Listener) throws {
+        try attribute(&batch)
+        let events = batch.events
+        let outcomes = try withAppender { try $0.append(events) }
+        var appended = outcomes.makeIterator()
+        for line in batch.lines {
+            report.read += 1
+            let refused: RefusedLine?
+            switch line.judgement {
+            case .admitted(.event(_, let isUnrecognised)):
+                refused = count(appended.next(), isUnrecognised, line.number)
+            case .admitted(.unattributed(let event, _)):
+                let document = QuarantinedDocument(
+                    received: event.received,
+                    reason: "app_unknown",
+                    stream: event.stream,
+                    eventKey: event.eventKey
+                )
+                let detail = "a renewal info names no app, and no app here has its subscription"
+                refused = try quarantine(document, detail, line.number)
+            case .admitted(.quarantine(let document, let detail)):
+                refused = try quarantine(document, detail, line.number)
+            case .rejected(let rejection):
+                report.rejected += 1
+                refused = RefusedLine(
+                    line: line.number,
+                    outcome: .rejected,
+                    reason: rejection.reason.rawValue,
+                    detail: rejection.detail
+                )
+            }
+            if let refused { try listener.refused(refused) }
+        }
+        batch = Batch()
+        listener.progress(report)
+    }
+
+    private func quarantine(
+        _ document: QuarantinedDocument,
+        _ detail: String,
+        _ number: Int
+    ) throws -> RefusedLine {
+        _ = try withAppender { try $0.quarantine(document) }
+        report.quarantined += 1
+        return RefusedLine(
+            line: number,
+            outcome: .quarantined,
+            reason: document.reason,
+            detail: detail
+        )
+    }
+
+    /// Finds the app of what names none: the one that has its stream, in this batch or in the log.
+    private func attribute(_ batch: inout Batch) throws {
+        guard batch.hasUnattributed else { return }
+        let connection = try connect()
+        for index in batch.lines.indices {
+            guard
+                case .admitted(.unattributed(var event, let isUnrecognised)) =
+                    batch.lines[index].judgement
+            else { continue }
+            let rows = try connection.query(
+                """
+                select distinct app.bundle_id
+                from ledger.event join ledger.app using (app_id)
+                where event.stream = $1 and app.environment = $2
+                """,
+                [.text(event.stream), .text("\(event.app.environment)")]
+            )
+            var owners = Set((0..<rows.count).compactMap { rows.text($0, 0) })
+            for other in batch.events
+            where other.stream == event.stream && other.app.environment == event.app.environment {
+                owners.insert(other.app.bundleID)
+            }
+            guard owners.count == 1, let owner = owners.first else { continue }
+            event.app.bundleID = owner
+            batch.lines[index].judgement = .admitted(
+                .event(event, isUnrecognised: isUnrecognised)
+            )
+        }
+    }
+
+    /// Counts what became of an event; a line to report where it is not simply there now.
+    private func count(
+        _ outcome: AppendOutcome?,
+        _ isUnrecognised: Bool,
+        _ number: Int
+    ) -> RefusedLine? {
+        switch outcome {
+        case .appended:
+            report.appended += 1
+            if isUnrecognised { report.unrecognised += 1 }
+            return nil
+        case .duplicate, nil:
+            report.duplicate += 1
+            return nil
+        case .conflict(let position):
+            report.conflict += 1
+            return RefusedLine(
+                line: number,
+                outcome: .conflict,
+                reason: "conflict",
+                detail: "event \(position) has the same key and says something else"
+            )
+        case .quarantined(let reason):
+            report.quarantined += 1
+            return RefusedLine(
+                line: number,
+                outcome: .quarantined,
+                reason: reason,
+                detail: "the database cannot hold it as an event"
+            )
+        }
+    }
+
+    /// Runs `body` with an appender, again over a new session where one was lost.
+    ///
+    /// That is safe whatever became of a COMMIT under way: the keys decide.
+    private func withAppender<Value>(_ body: (Appender) throws -> Value) throws -> Value {
+        var attempt = 1
+        while true {
+            do {
+                let current: Appender
+                if let appender {
+                    current = appender
+                } else {
+                    current = try Appender(connect(), limit: .bulk)
+                    appender = current
+                }
+                return try body(current)
+            } catch let error as EventLogError
+                where [.unavailable, .unknownOutcome, .temporary].contains(error.code)
+            {
+                appender = nil
+                guard attempt <= Self.reconnections else { throw error }
+                Sleep.milliseconds(200 << attempt)
+                attempt += 1
+            }
+        }
+    }
+}
+
+/// Lines gathered for one append.
+private struct Batch {
+    var lines: [JudgedLine] = []
+    var admittedCount = 0
+    var sizeBytes = 0
+    var hasUnattributed = false
+
+    /// The events among the lines, in order.
+    var events: [NewEvent] {
+        lines.compactMap { line in
+            if case .admitted(.event(let event, _)) = line.judgement { event } else { nil }
+        }
+    }
+
+    var isFull: Bool {
+        admittedCount >= BatchLimit.bulk.count || sizeBytes >= Ingest.batchSizeMaxBytes
+            || lines.count >= BatchLimit.bulk.count * 4
+    }
+
+    mutating func add(_ line: JudgedLine) {
+        lines.append(line)
+        guard case .admitted(let admission) = line.judgement else { return }
+        admittedCount += 1
+        switch admission {
+        case .event(let event, _): sizeBytes += event.received.count
+        case .unattributed(let event, _):
+            sizeBytes += event.received.count
+            hasUnattributed = true
+        case .quarantine(let document, _): sizeBytes += document.received.count
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package import AppStore
+internal import EventLog
+internal import Ledger
+
+/// A line after verification, with what is to become of it.
+struct JudgedLine: Sendable {
+    /// What is to become of a line.
+    enum Judgement: Sendable {
+        /// It is genuine and ours.
+        case admitted(Admission)
+        /// Nothing of it is kept.
+        case rejected(Rejection)
+    }
+
+    /// The number of the line, from 1.
+    var number: Int
+    /// What is to become of it.
+    var judgement: Judgement
+
+    /// Verifies a line; nil for an empty one.
+    init?(_ line: LineReader.Line, verifier: Verifier, now: Timestamp) {
+        switch line {
+        case .tooLong(let number, let sizeBytes):
+            self.number = number
+            judgement = .rejected(.lineTooLong(sizeBytes: sizeBytes))
+        case .text(let number, let bytes):
+            self.number = number
+            guard !SignedInput.isBlank(bytes) else { return nil }
+            switch SignedInput.signedText(ofLine: bytes) {
+            case .failure(let rejection): judgement = .rejected(rejection)
+            case .success(let text): judgement = Self.judge(text, verifier, now)
+            }
+        }
+    }
+
+    private static func judge(
+        _ text: [UInt8],
+        _ verifier: Verifier,
+        _ now: Timestamp
+    ) -> Judgement {
+        switch verifier.verify(text, now: now) {
+        case .undecided(let rejection): return .rejected(rejection)
+        case .rejected(let rejection):
+            guard rejection.belongsInQuarantine else { return .rejected(rejection) }
+            let document = QuarantinedDocument(received: text, reason: rejection.reason.rawValue)
+            return .admitted(.quarantine(document, detail: rejection.detail))
+        case .trusted(let document): return .admitted(Admission(document))
+        }
+    }
+}
+
+extension Rejection {
+    /// A line above the reader's limit, which was passed over.
+    package static func lineTooLong(sizeBytes: Int) -> Rejection {
+        Rejection(
+            reason: .tooLarge,
+            detail: "the line has \(sizeBytes) bytes; at most "
+                + "\(LineReader.lineSizeMaxBytes) are read"
+        )
+    }
+}

@@ -1,0 +1,59 @@
+internal import Dispatch
+internal import Synchronization
+
+/// Does work on all cores and hands the results out in the order in which the work was given.
+///
+/// At most `depth` pieces are under way or waiting to be taken, so memory stays flat however fast
+/// the giver is. One thread gives and takes; the work runs on others.
+package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
+    /// A piece of work and, later, its result.
+    private final class Piece: Sendable {
+        let isDone = DispatchSemaphore(value: 0)
+        let output = Mutex<Output?>(nil)
+    }
+
+    private let depth: Int
+    private let work: @Sendable (Input) -> Output
+    private let queue = DispatchQueue(label: "subledger.pipeline", attributes: .concurrent)
+    private var pieces: [Piece] = []
+    private var first = 0
+
+    /// Makes a pipeline.
+    ///
+    /// - Parameters:
+    ///   - depth: how many pieces may be under way or waiting.
+    ///   - work: what is done with each; it runs on several threads at once.
+    package init(depth: Int, work: @escaping @Sendable (Input) -> Output) {
+        self.depth = depth
+        self.work = work
+    }
+
+    /// Whether a result must be taken before more work is given.
+    package var isFull: Bool { pieces.count - first >= depth }
+
+    /// Gives a piece of work; only while the pipeline is not full.
+    package func give(_ input: Input) {
+        precondition(!isFull, "a full pipeline takes no more work")
+        let piece = Piece()
+        pieces.append(piece)
+        let work = work
+        queue.async {
+            let output = work(input)
+            piece.output.withLock { $0 = output }
+            piece.isDone.signal()
+        }
+    }
+
+    /// Takes the result of the oldest piece, waiting for it; nil when there is none.
+    package func take() -> Output? {
+        guard first < pieces.count else { return nil }
+        let piece = pieces[first]
+        first += 1
+        if first == pieces.count || first > 64 {
+            pieces.removeFirst(first)
+            first = 0
+        }
+        piece.isDone.wait()
+        return piece.output.withLock { $0.take() }
+    }
+}

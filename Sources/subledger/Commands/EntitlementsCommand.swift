@@ -1,0 +1,155 @@
+internal import EventLog
+internal import Ledger
+internal import LedgerService
+internal import Postgres
+
+/// `subledger entitlements`.
+enum EntitlementsCommand {
+    static let command = Command(
+        name: "entitlements",
+        summary: "Show who has access to what at an instant.",
+        options: [
+            .database, .config, .json, .at,
+            .value("--owner", "TOKEN", "only what this appAccountToken owned then"),
+            .value("--subscription", "ID", "only this originalTransactionId"),
+            .value("--environment", "Sandbox|Production", "only this environment; default both"),
+        ],
+        details: """
+            “Apple” is Apple's own line: an active period or a grace period. “policy” is yours:
+            the access policy in subledger.json. With --json: an array, one object a subscription.
+            """,
+        run: run
+    )
+
+    private static func run(_ arguments: Arguments) throws -> ExitCode {
+        _ = try arguments.operands()
+        var query = EntitlementQuery(at: try arguments.instant("--at") ?? .now)
+        query.subscription = arguments.value("--subscription")
+        query.environment = try environment(arguments)
+        if let text = arguments.value("--owner") {
+            guard let owner = UniqueID(text) else {
+                throw CommandFailure.usage("--owner takes a UUID, not “\(text)”")
+            }
+            query.owner = owner
+        }
+        let database = try Database.open(arguments, Configuration.find(arguments))
+        let connection = try database.connect(as: .reader)
+        let output = Output.standard()
+        let count =
+            arguments.has("--json")
+            ? try writeJSON(query, connection, to: output)
+            : try writeTable(query, connection, to: output)
+        try output.flush()
+        try reportStaleness(connection, isJSON: arguments.has("--json"))
+        guard count == 0, let id = query.subscription else { return .done }
+        throw CommandFailure.notFound(
+            "no subscription \(printable(id)) at \(query.at); "
+                + "`subledger events \(printable(id))` shows whether the ledger knows it at all"
+        )
+    }
+
+    private static func writeJSON(
+        _ query: EntitlementQuery,
+        _ connection: Connection,
+        to output: Output
+    ) throws -> Int {
+        var count = 0
+        try output.write("[")
+        try query.forEach(connection) { answer in
+            var json = JSONWriter()
+            answer.write(to: &json)
+            try output.write(count == 0 ? "\n" : ",\n")
+            try output.write(json.bytes)
+            count += 1
+        }
+        try output.line(count == 0 ? "]" : "\n]")
+        return count
+    }
+
+    private static func writeTable(
+        _ query: EntitlementQuery,
+        _ connection: Connection,
+        to output: Output
+    ) throws -> Int {
+        var table = EntitlementTable()
+        try query.forEach(connection) { table.add($0) }
+        if table.count > 0 {
+            try output.table(table.table)
+            try output.line()
+        }
+        let noun = table.count == 1 ? "subscription" : "subscriptions"
+        try output.line("\(grouped(table.count)) \(noun) at \(query.at)")
+        return table.count
+    }
+
+    /// Says on standard error how far the read models are behind, if they are.
+    static func reportStaleness(_ connection: Connection, isJSON: Bool) throws {
+        let staleness = try Staleness(connection)
+        guard staleness.staleStreams > 0 || !staleness.parked.isEmpty else { return }
+        if isJSON {
+            var json = JSONWriter()
+            json.beginObject()
+            json.member("stale_streams", staleness.staleStreams)
+            json.member("parked_streams", staleness.parked.count)
+            json.endObject()
+            printError(json.text)
+            return
+        }
+        if staleness.staleStreams > 0 {
+            printError(
+                "stale_streams: \(staleness.staleStreams): so many subscriptions have events that "
+                    + "are not folded yet; `subledger rebuild` folds them"
+            )
+        }
+        for parked in staleness.parked {
+            printError(printable("not folded: \(parked.key): \(parked.error)"))
+        }
+    }
+
+    /// The environment that an option names.
+    static func environment(_ arguments: Arguments) throws -> Environment? {
+        guard let text = arguments.value("--environment") else { return nil }
+        let environment = Environment(text)
+        guard environment.unknownText == nil else {
+            throw CommandFailure.usage("--environment is Sandbox or Production, not “\(text)”")
+        }
+        return environment
+    }
+}
+
+/// Answers as a table.
+struct EntitlementTable {
+    private(set) var table = TextTable(
+        "subscription",
+        "env",
+        "~product",
+        "~state",
+        "Apple",
+        "policy",
+        "access until",
+        "next change"
+    )
+
+    /// How many there are.
+    var count: Int { table.count }
+
+    /// Adds an answer.
+    mutating func add(_ answer: EntitlementAnswer) {
+        table.add(
+            answer.originalTransactionID,
+            answer.app.environment == .production ? "Prod" : "\(answer.app.environment)",
+            answer.productID ?? "–",
+            answer.state + (answer.cause.map { " (\($0))" } ?? ""),
+            answer.entitledApple ? "yes" : "no",
+            answer.entitled ? "yes" : "no",
+            answer.entitled ? answer.accessUntil.map(minute) ?? "for ever" : "–",
+            answer.validUntil.map(minute) ?? "–"
+        )
+    }
+}
+
+/// An instant to the minute, as tables show it.
+func minute(_ instant: Timestamp) -> String {
+    let text = "\(instant)"
+    return text.prefix(10) + " " + text.dropFirst(11).prefix(5)
+}
