@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Postgres
 import TestSupport
@@ -39,6 +40,40 @@ import Testing
         }
         #expect(try !folder.status().isRunning)
         #expect(try folder.open().value("select a from t") == 7)
+    }
+
+    @Test func aCommandToldToEndWhileItStartsTheServerLeavesNoneBehind() async throws {
+        let folder = try EmbeddedFolder()
+        try folder.open().close()
+        let directory = folder.directory
+        await #expect(processExitsWith: .signal(SIGTERM)) { [directory = directory as String] in
+            Termination.install()
+            _ = try EmbeddedServer.open(directory: directory) { step in
+                guard step.contains("starting") else { return }
+                DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(30)) {
+                    kill(getpid(), SIGTERM)
+                }
+            }
+            while true { pause() }
+        }
+        // The server ends by itself in its own time, and whoever comes now waits for that.
+        let server = try folder.open()
+        #expect(try server.value("select 1") == 1)
+        server.close()
+        #expect(try !folder.status().isRunning)
+    }
+
+    @Test func aCommandThatStopsByItselfInTimeEndsInItsOwnWay() async throws {
+        let folder = try EmbeddedFolder()
+        let directory = folder.directory
+        await #expect(processExitsWith: .exitCode(7)) { [directory = directory as String] in
+            Termination.install { _ in sleep(30) }
+            let server = try EmbeddedServer.open(directory: directory)
+            kill(getpid(), SIGINT)
+            try server.value("select pg_sleep(0.2)")
+            exit(7)
+        }
+        #expect(try !folder.status().isRunning)
     }
 
     @Test func aCommandThatCallsExitStopsTheServer() async throws {

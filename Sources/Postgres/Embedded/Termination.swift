@@ -22,7 +22,8 @@ public enum Termination {
     /// To be called once, early in `main`. A write to a closed pipe is from then on an error of
     /// that write and ends nothing, since such an end would skip the stop.
     ///
-    /// - Parameter first: what to do before, such as ending a progress line.
+    /// - Parameter first: what to do before, such as ending a progress line; meanwhile the program
+    ///   may still end by itself.
     public static func install(_ first: @escaping @Sendable (Int32) -> Void = { _ in }) {
         signal(SIGPIPE, SIG_IGN)
         var ends: [Int32] = [-1, -1]
@@ -36,8 +37,9 @@ public enum Termination {
                 guard unsafe read(reader, &byte, 1) == 1 else { continue }
                 let number = Int32(byte)
                 if number == SIGINT, suspensions.load(ordering: .acquiring) > 0 { continue }
-                underWay.store(true, ordering: .releasing)
                 first(number)
+                // Not earlier: while `first` waits, the command may still end in its own way.
+                underWay.store(true, ordering: .releasing)
                 OpenServers.closeAll()
                 end(by: number)
             }
