@@ -559,6 +559,32 @@ import Testing
         #expect(fold.history(of: life.events.reversed()).timeline == life.history.timeline)
     }
 
+    @Test func aNoticeThatIsTheFirstWordTellsNothingOfTheTimeBeforeIt() {
+        var life = Life()
+        life.notify(
+            .didChangeRenewalPref,
+            .downgrade,
+            at: Life.day(20),
+            Self.period(1, 0, 30),
+            Life.renewal { $0.autoRenewProductID = "silver.month" }
+        )
+        #expect(life.at(Life.day(19))?.state == .active)
+        #expect(life.at(Life.day(19))?.pendingProductID == nil)
+        #expect(life.at(Life.day(19))?.renewalIntent == .unknown)
+        #expect(life.at(Life.day(20))?.pendingProductID == "silver.month")
+        #expect(life.at(Life.day(20))?.renewalIntent == .on)
+        // The report of a purchase is signed a little later and counts from its start on.
+        var reported = Life()
+        reported.notify(
+            .subscribed,
+            .initialBuy,
+            at: Life.t0.adding(.minutes(3)),
+            Self.period(1, 0, 30),
+            Life.renewal()
+        )
+        #expect(reported.history.timeline.first?.renewalIntent == .on)
+    }
+
     @Test func aLostFailureShowsInRenewalInfo() {
         var life = Self.paid()
         life.notify(

@@ -67,6 +67,8 @@ struct Period {
     var firstSigned: Timestamp
     /// When the first event that carries it was signed.
     var firstAt: Timestamp
+    /// When the event that reports the purchase or renewal itself was signed.
+    var reportedAt: Timestamp?
     /// The end as first signed, before any extension.
     var firstEnd: Timestamp?
     /// When Apple first said that it was upgraded.
@@ -115,6 +117,7 @@ struct Period {
             || events[place].fact.storedTransaction.commitmentExpiresDate != nil
         firstSigned = signedDate
         firstAt = head.at
+        reportedAt = Trigger(head).isReport ? head.at : nil
         firstEnd = expiresDate
         upgradedAt = isUpgraded ? signedDate : nil
     }
@@ -125,6 +128,10 @@ struct Period {
             new.signedDate == signedDate && new.digest != digest && new.provenance == provenance
         var merged = EventOrder.wins(new, over: self) ? new : self
         merged.firstAt = min(firstAt, new.firstAt)
+        merged.reportedAt =
+            if let mine = reportedAt, let other = new.reportedAt { min(mine, other) } else {
+                reportedAt ?? new.reportedAt
+            }
         merged.firstSigned = min(firstSigned, new.firstSigned)
         merged.firstEnd =
             new.firstSigned < firstSigned ? new.firstEnd ?? firstEnd : firstEnd ?? new.firstEnd
@@ -135,6 +142,15 @@ struct Period {
         }
         self = merged
         return isConflict ? .orderConflict : nil
+    }
+
+    /// Up to when what renewal info told counts from the period's start on.
+    ///
+    /// That is so for the event that reports the purchase, signed a little after it. A notice
+    /// that came first later on tells nothing of the time before it.
+    var knownFromStart: Timestamp {
+        guard let reportedAt, reportedAt <= firstAt else { return start }
+        return reportedAt
     }
 
     /// Whether the dates of a period are there and in order.

@@ -121,6 +121,14 @@ enum Trigger: String, Hashable, CaseIterable {
     case graceEnded, expired, refunded, seatsRefunded, refundReversed, revoked, extended
     case observed, other
 
+    /// Whether it reports a purchase or renewal as it happens.
+    var isReport: Bool {
+        switch self {
+        case .subscribed, .renewed, .recovered, .planChanged: true
+        default: false
+        }
+    }
+
     init(_ head: EventHead) {
         guard let type = head.notificationType else {
             self = head.kind == .notification ? .other : .observed

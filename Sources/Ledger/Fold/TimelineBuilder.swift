@@ -213,15 +213,15 @@ struct TimelineBuilder {
     ) {
         let count = registers.renewals.count
         let stop = Self.earlier(cut, base.until) ?? .latest
-        let firstAt = registers.periods[number].firstAt
+        let knownFromStart = registers.periods[number].knownFromStart
         let product = registers.periods[number].productID
         var next = first
         var winner = -1
         var from = base.from
         let begin = intervals.count
         while true {
-            // What the first event of the period told counts from the period's start on.
-            let known = max(from, firstAt)
+            // What the report of the purchase told counts from the period's start on.
+            let known = max(from, knownFromStart)
             while next < count, registers.renewals[next].at <= known,
                 registers.renewals[next].at < stop
             {
