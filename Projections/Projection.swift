@@ -53,14 +53,25 @@ public struct Table: Hashable, Sendable {
     ///
     /// Nil where a subscription has at most one row.
     public var instantKey: String?
+    /// The `integer` column that tells rows of one instant apart; it comes fourth.
+    ///
+    /// Nil where there is at most one row for each instant.
+    public var sequenceKey: String?
 
     /// Describes a table.
-    public init(name: String, columns: [String], instantKey: String? = nil) {
-        precondition(Array(columns.prefix(2)) == ["app_id", "stream"], "the key comes first")
-        precondition(instantKey == nil || columns.dropFirst(2).first == instantKey, "then this")
+    public init(
+        name: String,
+        columns: [String],
+        instantKey: String? = nil,
+        sequenceKey: String? = nil
+    ) {
+        let keys = ["app_id", "stream"] + [instantKey, sequenceKey].compactMap { $0 }
+        precondition(Array(columns.prefix(keys.count)) == keys, "the key comes first")
+        precondition(sequenceKey == nil || instantKey != nil, "a sequence is one of an instant")
         self.name = name
         self.columns = columns
         self.instantKey = instantKey
+        self.sequenceKey = sequenceKey
     }
 }
 

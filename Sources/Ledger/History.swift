@@ -10,6 +10,12 @@ public struct History: Hashable, Sendable {
     public var anomalies: [Anomaly] = []
     /// Who owned the subscription when, in order; empty for an unattributed one.
     public var ownership: [OwnershipInterval] = []
+    /// The purchases and renewals that have dates, in order of their start, as last signed.
+    public var charges: [Charge] = []
+    /// The refunds that Apple undid, in the order in which it did.
+    public var reversals: [RefundReversal] = []
+    /// The refunds of seats, in the order of their signatures.
+    public var seatRefunds: [SeatRefund] = []
     /// The transaction whose period began last, as last signed.
     public var latestTransaction: TransactionFact?
     /// The renewal info as last signed.

@@ -9,6 +9,8 @@ struct Registers {
     var statuses: [StatusRecord] = []
     var markers: [Marker] = []
     var answers: [AnswerRecord] = []
+    var reversals: [RefundReversal] = []
+    var seatRefunds: [SeatRefund] = []
     /// The newest `signedDate` of any signed transaction.
     var newestTransactionSigned: Timestamp?
 
@@ -26,6 +28,8 @@ struct Registers {
         statuses.removeAll(keepingCapacity: true)
         if !markers.isEmpty { markers.removeAll(keepingCapacity: true) }
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
+        if !reversals.isEmpty { reversals.removeAll(keepingCapacity: true) }
+        if !seatRefunds.isEmpty { seatRefunds.removeAll(keepingCapacity: true) }
         if !index.isEmpty { index.removeAll(keepingCapacity: true) }
         newestTransactionSigned = nil
         hasFailures = false
@@ -42,8 +46,29 @@ struct Registers {
             newestTransactionSigned = max(newestTransactionSigned ?? signedDate, signedDate)
         }
         let id = events[place].fact.storedTransaction.transactionID
+        if let seats = events[place].fact.storedTransaction.revokedSeatQuantity {
+            note(seats, of: id, at: signedDate, head)
+        }
         if let known = self.place(of: id) {
-            return periods[known].merge(Period(events, place, head))
+            guard let revocation = periods[known].revocation else {
+                return periods[known].merge(Period(events, place, head))
+            }
+            let old = (place: periods[known].place, position: periods[known].position)
+            let oddity = periods[known].merge(Period(events, place, head))
+            if periods[known].revocationDate == nil {
+                reversals.append(
+                    RefundReversal(
+                        transactionID: id,
+                        revokedAt: revocation,
+                        revocationPercentage: events[old.place].fact.storedTransaction
+                            .revocationPercentage,
+                        reversedAt: max(revocation, signedDate),
+                        refundPosition: old.position,
+                        position: head.position
+                    )
+                )
+            }
+            return oddity
         }
         if periods.count >= Self.searchMax { index[id] = periods.count }
         periods.append(Period(events, place, head))
@@ -79,6 +104,20 @@ struct Registers {
         markers.sortIfNeeded { $0.at < $1.at }
         periods.sortIfNeeded(Period.precedes)
         if !answers.isEmpty { applyProvisionalExtension() }
+    }
+
+    /// Keeps each number of refunded seats that a transaction comes to.
+    private mutating func note(
+        _ seats: Int32,
+        of id: AppleID,
+        at signedDate: Timestamp,
+        _ head: EventHead
+    ) {
+        let known = seatRefunds.last { $0.transactionID == id }?.seats ?? 0
+        guard seats != known else { return }
+        seatRefunds.append(
+            SeatRefund(transactionID: id, at: signedDate, seats: seats, position: head.position)
+        )
     }
 
     private func place(of id: AppleID) -> Int? {

@@ -117,6 +117,12 @@ public struct SubscriptionFold {
     /// What the registers say at the end of all facts.
     private func summarise(_ events: [Event], _ history: inout History) {
         guard let last = registers.periods.last else { return }
+        history.charges.reserveCapacity(registers.periods.count)
+        for place in registers.periods.indices where registers.periods[place].hasDates {
+            history.charges.append(Charge(registers.periods[place], events))
+        }
+        history.reversals = registers.reversals
+        history.seatRefunds = registers.seatRefunds
         history.latestTransaction = events[last.place].fact.transaction
         var renewal: RenewalRecord?
         for record in registers.renewals where renewal.map({ record.wins(over: $0) }) ?? true {

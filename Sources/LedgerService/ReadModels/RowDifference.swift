@@ -89,6 +89,11 @@ struct RowDifference {
             columns += ", \(instantKey)"
             arrays += ", $3::timestamptz[]"
         }
+        if let sequenceKey = table.sequenceKey {
+            binds.append(.intArray(decoded.map { $0.sequence ?? 0 }))
+            columns += ", \(sequenceKey)"
+            arrays += ", $4::integer[]"
+        }
         try connection.query(
             "delete from \(generation.partition(table)) where (\(columns)) in"
                 + " (select * from unnest(\(arrays)))",
@@ -114,31 +119,34 @@ struct RowDifference {
     }
 }
 
-/// The key of a row as the row's own first bytes: app, stream and, where the table has it, the
-/// instant.
+/// The key of a row as the row's own first bytes: app, stream and, where the table has them, the
+/// instant and the sequence within it.
 private struct RowKey: Hashable {
     var bytes: ArraySlice<UInt8>
 
     init(_ row: ArraySlice<UInt8>, of table: Table) {
         // A count of columns, then length and value of each.
         var end = row.startIndex + 2
-        for _ in 0..<(table.instantKey == nil ? 2 : 3) {
+        let more = (table.instantKey == nil ? 0 : 1) + (table.sequenceKey == nil ? 0 : 1)
+        for _ in 0..<(2 + more) {
             end += 4 + Int(Self.integer(row, at: end, bytes: 4))
         }
         bytes = row[row.startIndex..<end]
     }
 
-    var decoded: (key: SubscriptionKey, instant: Timestamp?) {
+    var decoded: (key: SubscriptionKey, instant: Timestamp?, sequence: Int64?) {
         let start = bytes.startIndex + 2
         let appID = Int32(truncatingIfNeeded: Self.integer(bytes, at: start + 4, bytes: 4))
         let length = Int(Self.integer(bytes, at: start + 8, bytes: 4))
         let stream = String(decoding: bytes[(start + 12)..<(start + 12 + length)], as: UTF8.self)
         let key = SubscriptionKey(appID: appID, stream: stream)
         let at = start + 12 + length
-        guard at < bytes.endIndex else { return (key, nil) }
+        guard at < bytes.endIndex else { return (key, nil, nil) }
         let microseconds = Self.integer(bytes, at: at + 4, bytes: 8)
         // Instants of ours are whole milliseconds, so nothing is rounded.
-        return (key, Timestamp(postgresMicroseconds: microseconds))
+        let instant = Timestamp(postgresMicroseconds: microseconds)
+        guard at + 12 < bytes.endIndex else { return (key, instant, nil) }
+        return (key, instant, Self.integer(bytes, at: at + 16, bytes: 4))
     }
 
     /// An integer that COPY wrote at that place.

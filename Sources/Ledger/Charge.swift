@@ -1,0 +1,121 @@
+/// One purchase or renewal of a subscription, as last signed: what was charged for which time.
+///
+/// It holds no reference, so the fold makes them at the cost of a copy.
+public struct Charge: Hashable, Sendable {
+    /// Apple's number of the charge.
+    public var transactionID: AppleID
+    /// The event that holds the version that counts.
+    public var position: Int64
+    /// What was bought.
+    public var productID: Symbol?
+    /// The start of the period.
+    public var from: Timestamp
+    /// The end of the period as it counts, extensions included; never before the start.
+    public var until: Timestamp
+    /// The length of the period before any extension.
+    public var length: Milliseconds
+    /// Whether an extension moved the end.
+    public var isExtended: Bool
+    /// What kind of period it is.
+    public var offer: OfferPhase
+    /// Whether Apple calls it a purchase or a renewal; payloads before 2023 do not say.
+    public var reason: TransactionReason?
+    /// How the customer came to it.
+    public var ownership: Ownership
+    /// What one of it costs, milliunits of `currency`; for seats the average.
+    public var price: Int64?
+    /// ISO 4217.
+    public var currency: Symbol?
+    /// ISO 3166-1 alpha-3.
+    public var storefront: Symbol?
+    /// How many were bought; seats for a multiseat purchase.
+    public var quantity: Int32
+    /// Whether one of several charges of one period (seats).
+    public var isAdditional: Bool
+    /// Whether a payment of a 12-month commitment.
+    public var isCommitment: Bool
+    /// Whether Apple says that an upgrade superseded it.
+    public var isUpgraded: Bool
+    /// When it was taken back, not before it began.
+    public var revokedAt: Timestamp?
+    /// How it was taken back.
+    public var revocationType: RevocationType?
+    /// How much of it was paid back, milliunits of a percent; nil says nothing.
+    public var revocationPercentage: Int32?
+
+    /// Reads a period whose dates are there.
+    init(_ period: borrowing Period, _ events: borrowing [Event]) {
+        transactionID = period.transactionID
+        position = period.position
+        productID = period.productID
+        from = period.start
+        until = period.end
+        length = period.length
+        if let firstEnd = period.firstEnd {
+            isExtended = firstEnd < period.end
+        } else {
+            isExtended = false
+        }
+        offer = period.offer
+        reason = period.reason
+        ownership = period.ownership ?? .purchased
+        price = period.price
+        currency = period.currency
+        storefront = events[period.place].fact.storedTransaction.storefront
+        quantity = events[period.place].fact.storedTransaction.quantity ?? 1
+        isAdditional = period.isAdditional
+        isCommitment = period.isCommitment
+        isUpgraded = period.isUpgraded
+        revokedAt = period.revocation
+        revocationType = period.revocationType
+        revocationPercentage = events[period.place].fact.storedTransaction.revocationPercentage
+    }
+}
+
+/// A refund that Apple undid: a version of a transaction without the revocation of an older one.
+public struct RefundReversal: Hashable, Sendable {
+    /// The charge.
+    public var transactionID: AppleID
+    /// When the refund took effect.
+    public var revokedAt: Timestamp
+    /// How much had been paid back, milliunits of a percent; nil says nothing.
+    public var revocationPercentage: Int32?
+    /// When Apple signed that it is undone.
+    public var reversedAt: Timestamp
+    /// The event that held the refund.
+    public var refundPosition: Int64
+    /// The event that undid it.
+    public var position: Int64
+}
+
+/// A refund of seats: the charge stays, some of its seats are gone.
+public struct SeatRefund: Hashable, Sendable {
+    /// The charge.
+    public var transactionID: AppleID
+    /// When Apple first signed that number; the payload has no date of its own.
+    public var at: Timestamp
+    /// How many seats of the charge are refunded by then, in all.
+    public var seats: Int32
+    /// The event that says so.
+    public var position: Int64
+}
+
+extension AppRules {
+    /// The plan of a charge, from which its monthly value is computed.
+    ///
+    /// A commitment is paid by the month. A paid offer may be charged for another length than the
+    /// product's (three months at once), so its own length counts. Everything else is the product's
+    /// configured length, or the nearest to the period before any extension.
+    public func plan(of charge: Charge) -> PlanPeriod {
+        if charge.isCommitment { return .oneMonth }
+        let product = charge.offer == .standard ? charge.productID : nil
+        return Clock.plan(product: product, period: charge.length, rules: self)
+    }
+
+    /// How long Apple retries a failed charge after a period; also the longest gap after which a
+    /// subscriber counts as returning.
+    public func billingRetryLimit(after charge: Charge) -> Milliseconds {
+        let profile = Clock.profile(period: charge.length, rules: self)
+        return Clock.billingRetry(profile, isCommitment: charge.isCommitment)
+    }
+}
