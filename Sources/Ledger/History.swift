@@ -10,6 +10,8 @@ public struct History: Hashable, Sendable {
     public var anomalies: [Anomaly] = []
     /// Who owned the subscription when, in order; empty for an unattributed one.
     public var ownership: [OwnershipInterval] = []
+    /// The charges that failed, in the order of the periods that they were to renew.
+    public var failures: [BillingFailure] = []
     /// The purchases and renewals that have dates, in order of their start, as last signed.
     public var charges: [Charge] = []
     /// The refunds that Apple undid, in the order in which it did.

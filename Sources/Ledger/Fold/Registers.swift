@@ -91,6 +91,12 @@ struct Registers {
         return .orderConflict
     }
 
+    /// Takes in Apple's status.
+    mutating func applyStatus(_ record: StatusRecord) {
+        if record.status == 3 || record.status == 4 { hasFailures = true }
+        statuses.append(record)
+    }
+
     /// Takes in what a notification announced.
     mutating func apply(_ marker: Marker) {
         if case .failed = marker.kind { hasFailures = true }

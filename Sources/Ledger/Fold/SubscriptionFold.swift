@@ -41,6 +41,7 @@ public struct SubscriptionFold {
         history.timeline = builder.timeline(of: registers)
         history.ownership = owners.intervals()
         history.latestStatus = registers.statuses.last?.status
+        history.failures = FailureFinder(rules: rules).failures(registers, events)
         summarise(events, &history)
         return history
     }
@@ -84,7 +85,7 @@ public struct SubscriptionFold {
         // What is about a consumable sets no marker and no status.
         if hasPeriod || !events[place].fact.hasTransaction {
             if let status = head.status {
-                registers.statuses.append(
+                registers.applyStatus(
                     StatusRecord(
                         status: status,
                         at: head.at,
