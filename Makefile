@@ -1,0 +1,43 @@
+# make demo     what subledger does, shown on a simulated company (about three minutes to build)
+# make test     all tests
+#
+# Both first install the Debian packages that are missing and say which. The Swift toolchain (6.3)
+# must be there already: https://www.swift.org/install/linux/
+
+SWIFT ?= swift
+SOURCES = Package.swift Sources Tests Projections schema
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test build release format lint packages
+
+help:
+	@echo "make demo    build and show what subledger does"
+	@echo "make test    run all tests"
+	@echo "make build   build for debugging"
+	@echo "make release build the program: .build/release/subledger"
+	@echo "make format  bring the sources into the house's form"
+	@echo "make lint    check that they are in it"
+
+demo: release
+	.build/release/subledger demo
+
+test: packages
+	$(SWIFT) test --disable-xctest
+
+build: packages
+	$(SWIFT) build
+
+release: packages
+	$(SWIFT) build -c release --product subledger
+
+format:
+	$(SWIFT) format -i -p -r $(SOURCES)
+
+lint:
+	$(SWIFT) format lint --strict -p -r $(SOURCES)
+
+packages:
+	@bash .ci/packages
+	@command -v $(SWIFT) >/dev/null || { \
+		echo "The Swift toolchain is not on the PATH: https://www.swift.org/install/linux/" >&2; \
+		exit 1; }
