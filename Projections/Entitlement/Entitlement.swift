@@ -24,7 +24,7 @@ public struct Entitlement: Projection {
         let owners = OwnerRun.runs(of: history.ownership, from: birth)
         let present = owners.last.flatMap { $0.until == nil ? $0 : nil }
         rows.row(0) { Self.write(history, of: subject, owner: present, into: &$0) }
-        let handovers = owners.flatMap { [$0.from, $0.until ?? .latest] }
+        let handovers = owners.flatMap { [$0.from, $0.until].compactMap(\.self) }
         for span in EntitlementSpan.spans(of: history.timeline, splitAt: handovers) {
             rows.row(1) { Self.write(span, of: subject, into: &$0) }
         }

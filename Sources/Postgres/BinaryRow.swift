@@ -111,6 +111,14 @@
         return elements
     }
 
+    /// Appends the whole row as COPY's binary format has it; no field may have been read before.
+    public mutating func appendRow(columns: Int, to row: inout [UInt8]) {
+        row.append(contentsOf: bigEndian(Int16(columns)))
+        let start = offset
+        for _ in 0..<columns { skip() }
+        unsafe row.append(contentsOf: bytes[start..<offset])
+    }
+
     /// Skips the next field.
     public mutating func skip() {
         if let length = length() { offset += length }

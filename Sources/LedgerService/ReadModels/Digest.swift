@@ -1,3 +1,6 @@
+public import Postgres
+internal import Projections
+
 /// What a set of rows has in common with an equal set, whatever the order.
 ///
 /// The sum of a 128-bit hash of each row, so the rows may come from several threads and a row can
@@ -67,5 +70,32 @@ public struct Digest: Hashable, Sendable, CustomStringConvertible {
     private static func mixed(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
         return product.high ^ product.low
+    }
+}
+
+extension Digest {
+    /// Computes the digest of the rows that the views of a read model show now.
+    ///
+    /// - Throws: `.unknownProjection`, `.schema`, or what the server says.
+    public init(ofLive name: String, _ connection: Connection) throws(ReadModelError) {
+        let projection = try ReadModels.projections(named: [name])[0]
+        self = try readModels("compute the digest of \(name)") {
+            let current = try Current.read(connection).first { $0.projection == name }
+            guard let current else {
+                throw ReadModelError(.schema, "the read model \(name) is not there")
+            }
+            var digest = Digest()
+            let generation = Generation(projection, current.generation)
+            for (place, table) in generation.tables.enumerated() {
+                var row: [UInt8] = []
+                try connection.copyOut(generation.copyOut(table)) {
+                    (fields: inout BinaryRow) throws(PostgresError) in
+                    row.removeAll(keepingCapacity: true)
+                    fields.appendRow(columns: table.columns.count, to: &row)
+                    digest.add(row[...], table: place)
+                }
+            }
+            return digest
+        }
     }
 }

@@ -15,7 +15,7 @@ public struct EntitlementQuery: Hashable, Sendable {
     public var environment: Environment?
 
     /// How many answers are read at a time.
-    static let pageSize = 5000
+    var pageSize = 5000
 
     /// Asks about every subscription at an instant.
     public init(
@@ -58,7 +58,7 @@ public struct EntitlementQuery: Hashable, Sendable {
                 while true {
                     let page = try page(after: last, connection)
                     for answer in page { try body(answer) }
-                    guard owner == nil, page.count == Self.pageSize, let end = page.last else {
+                    guard owner == nil, page.count == pageSize, let end = page.last else {
                         break
                     }
                     last = SubscriptionKey(appID: end.appID, stream: end.originalTransactionID)
@@ -90,7 +90,7 @@ public struct EntitlementQuery: Hashable, Sendable {
             conditions += " and environment = $\(binds.count)"
         }
         // One owner has few: a page would only tempt the planner to walk all subscriptions.
-        let limit = owner == nil ? "limit \(Self.pageSize)" : ""
+        let limit = owner == nil ? "limit \(pageSize)" : ""
         let rows = try connection.query(
             """
             select \(EntitlementAnswer.columns)

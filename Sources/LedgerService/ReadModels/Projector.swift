@@ -161,23 +161,17 @@ public final class Projector {
             // Only now are rules and events read: what is committed later has a mark of its own.
             let reader = LogReader(connection)
             var folder = StreamFolder(generations, try AppRegistry(connection))
+            var highest: [SubscriptionKey: Int64] = [:]
             var eventCount = 0
-            var folded: [Candidate] = []
-            for candidate in claimed {
-                let events = try reader.facts(of: candidate.key)
-                guard events.count <= Self.streamEventsMax else {
-                    throw ReadModelError(
-                        .database,
-                        "the stream has \(events.count) events; more than "
-                            + "\(Self.streamEventsMax) are not folded"
-                    )
-                }
-                folder.add(events, of: candidate.key)
+            try reader.forEachStream(among: claimed.map(\.key)) { key, events in
+                guard events.count <= Self.streamEventsMax else { throw Self.tooLong(events.count) }
+                folder.add(events, of: key)
                 eventCount += events.count
-                let highest = events.map(\.position).max() ?? 0
-                folded.append(
-                    Candidate(key: candidate.key, position: max(candidate.position, highest))
-                )
+                highest[key] = events.map(\.position).max()
+            }
+            // A stream whose events are never folded ends its marks too.
+            let folded = claimed.map {
+                Candidate(key: $0.key, position: max($0.position, highest[$0.key] ?? 0))
             }
             var written: Int64 = 0
             var deleted: Int64 = 0
@@ -204,6 +198,13 @@ public final class Projector {
 // MARK: - Statements
 
 extension Projector {
+    private static func tooLong(_ count: Int) -> ReadModelError {
+        ReadModelError(
+            .database,
+            "the stream has \(count) events; more than \(streamEventsMax) are not folded"
+        )
+    }
+
     /// Gives every stream its row in `read_model.claim`, in a transaction of its own: an insert
     /// that is not committed would make other projectors wait.
     private func makeClaimable(_ keys: [SubscriptionKey]) throws(PostgresError) {

@@ -71,6 +71,8 @@ public final class Rebuild: Sendable {
     let projections: [any Projection.Type]
     let workerCount: Int
     let connect: @Sendable () throws -> Connection
+    /// Whether a rebuild that fails removes what it made; one that is killed cannot.
+    let cleansUp: Bool
 
     /// Checks the names and prepares a rebuild.
     ///
@@ -79,11 +81,21 @@ public final class Rebuild: Sendable {
     ///   - workers: how many slices of the log are folded at a time.
     ///   - connect: opens a session that may write the read models; each worker has two.
     /// - Throws: `.unknownProjection` with the names that there are.
-    public init(
+    public convenience init(
         _ names: [String] = [],
         workers: Int = 2,
         connect: @escaping @Sendable () throws -> Connection
     ) throws(ReadModelError) {
+        try self.init(names, workers: workers, cleansUp: true, connect: connect)
+    }
+
+    init(
+        _ names: [String] = [],
+        workers: Int = 2,
+        cleansUp: Bool,
+        connect: @escaping @Sendable () throws -> Connection
+    ) throws(ReadModelError) {
+        self.cleansUp = cleansUp
         projections = try ReadModels.projections(named: names)
         workerCount = max(1, workers)
         self.connect = connect
@@ -123,7 +135,7 @@ public final class Rebuild: Sendable {
                 try catchUp(build, from: from, connection)
             } catch {
                 // Best effort: what stays is removed by the next rebuild.
-                try? Retirement.dropUnfinished(projections, connect())
+                if cleansUp { try? Retirement.dropUnfinished(projections, connect()) }
                 throw error
             }
             lock.release()
@@ -160,7 +172,7 @@ public final class Rebuild: Sendable {
 
     /// Builds the keys of all tables, some at a time.
     private func buildKeys(_ build: Build) throws {
-        build.enter(.keys)
+        try build.enter(.keys)
         let tables = build.generations.flatMap { generation in
             generation.tables.map { (generation, $0) }
         }

@@ -10,7 +10,7 @@ extension Rebuild {
     /// Whole streams are folded again, so it does not matter whether the log was read before or
     /// after an event of theirs was committed.
     func catchUp(_ build: Build, from: Int64, _ connection: Connection) throws {
-        build.enter(.catchUp)
+        try build.enter(.catchUp)
         var registry = build.registry
         var position = from
         while true {
@@ -121,7 +121,7 @@ extension Rebuild {
     ) throws {
         let reader = LogReader(connection)
         var folder = StreamFolder(build.generations, registry)
-        for key in keys { folder.add(try reader.facts(of: key), of: key) }
+        try reader.forEachStream(among: keys) { folder.add($1, of: $0) }
         for (index, generation) in build.generations.enumerated() {
             var difference = RowDifference()
             try difference.apply(folder.rows[index], of: keys, to: generation, over: connection)

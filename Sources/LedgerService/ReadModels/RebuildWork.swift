@@ -43,11 +43,14 @@ final class Build: Sendable {
     }
 
     /// Begins a phase and says so.
-    func enter(_ phase: Rebuild.Progress.Phase) {
+    ///
+    /// - Throws: `.stopped` when the caller wants an end.
+    func enter(_ phase: Rebuild.Progress.Phase) throws(ReadModelError) {
         state.withLock {
             $0.phase = phase
             report(&$0, isDue: true)
         }
+        try add(events: 0, streams: 0)
     }
 
     /// Adds what was read and written, and says so now and then.
@@ -125,7 +128,7 @@ final class Build: Sendable {
 extension Rebuild {
     /// Reads, folds and writes the whole log, some slices at a time.
     func fold(_ build: Build, _ connection: Connection) throws {
-        build.enter(.fold)
+        try build.enter(.fold)
         let slices = try LogReader(connection).slices(of: "ledger.fact")
         try build.onThreads(min(workerCount, slices.count), jobs: slices.count) { next in
             let source = try LogReader(self.connect())
