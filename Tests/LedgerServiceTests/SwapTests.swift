@@ -1,0 +1,96 @@
+import Dispatch
+import Ledger
+import Postgres
+import Synchronization
+import Testing
+
+@testable import LedgerService
+
+@Suite(.timeLimit(.minutes(2))) struct SwapTests {
+    @Test func readersNeverSeeAnEmptyOrMixedAnswerWhileGenerationsAreSwapped() throws {
+        let log = try LogFixture()
+        try log.appendLives(80)
+        try Projector(log.connection).project()
+        let expected = try Self.answer(log.connection)
+        let connect = log.connect
+        let isOver = Atomic(false)
+        let reads = Atomic(0)
+        let wrong = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 3) { thread in
+            do {
+                let connection = try connect()
+                if thread == 0 {
+                    defer { isOver.store(true, ordering: .relaxed) }
+                    for _ in 0..<6 { _ = try Rebuild(connect: connect).run() }
+                } else {
+                    while !isOver.load(ordering: .relaxed) {
+                        let answer = try Self.answer(connection)
+                        if answer != expected { wrong.withLock { $0.append(answer) } }
+                        reads.add(1, ordering: .relaxed)
+                    }
+                }
+            } catch {
+                wrong.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(wrong.withLock { $0 } == [])
+        #expect(reads.load(ordering: .relaxed) > 10)
+        #expect(try Current.read(log.connection).map(\.generation) == [7])
+    }
+
+    @Test func anOldSnapshotKeepsItsRowsAndLaterTheyGo() throws {
+        let log = try LogFixture()
+        try log.appendLives(20)
+        try Projector(log.connection).project()
+        let old = try log.connect()
+        try old.execute("begin isolation level repeatable read read only; select 1")
+        let before = try Self.answer(log.connection)
+        try log.append([
+            log.event(
+                "700001",
+                "late",
+                .didRenew,
+                at: LogFixture.day(900),
+                LogFixture.month(5_555_555, 900)
+            )
+        ])
+        _ = try Rebuild(connect: log.connect).run()
+        #expect(try Self.answer(old) == before)
+        #expect(try Self.answer(log.connection) != before)
+        #expect(try log.count("read_model.generation where state = 'retired'") == 1)
+        try old.execute("commit")
+        try Retirement.dropRetired(log.connection)
+        #expect(try log.count("read_model.generation where state = 'retired'") == 0)
+        #expect(try log.count("pg_class where relname ~ '_g1(_|$)'") == 0)
+    }
+
+    @Test func aReaderInTheMiddleOfATableDoesNotHoldTheSwapUp() throws {
+        let log = try LogFixture()
+        try log.appendLives(20)
+        try Projector(log.connection).project()
+        let reader = try log.connect()
+        // An open transaction that has read holds a lock on the tables.
+        try reader.execute("begin; select count(*) from read_model.entitlement_now")
+        let report = try Rebuild(connect: log.connect).run()
+        #expect(report.readModels[0].generation == 2)
+        #expect(try Self.answer(reader) == Self.answer(log.connection))
+        #expect(try log.count("read_model.generation where state = 'retired'") == 1)
+        try reader.execute("commit")
+        try Retirement.dropRetired(log.connection)
+        #expect(try log.count("read_model.generation where state = 'retired'") == 0)
+    }
+
+    /// Everything that the views show, in a few numbers.
+    private static func answer(_ connection: Connection) throws -> String {
+        let rows = try connection.query(
+            """
+            select count(*)::text || ' ' || count(distinct original_transaction_id)
+                || ' ' || count(app_account_token) || ' ' || max(known_to_position)
+                || ' ' || md5(string_agg(state || valid_from || valid_until, ','
+                    order by original_transaction_id, valid_from))
+            from read_model.entitlement_timeline
+            """
+        )
+        return rows.text(0, 0) ?? "no answer"
+    }
+}
