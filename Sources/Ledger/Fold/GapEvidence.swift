@@ -75,7 +75,8 @@ struct GapEvidence {
             guard record.isInBillingRetryPeriod else { continue }
             let implied = Failure(at: record.at, position: record.position, isImplied: true)
             failure = failure ?? implied
-            if let date = record.gracePeriodExpiresDate, date > gap.end {
+            // A date that was past when it was signed only persisted.
+            if let date = record.gracePeriodExpiresDate, date > gap.end, date > record.at {
                 graceFailure = graceFailure ?? implied
             }
         }
