@@ -1,0 +1,225 @@
+// What follows from the notices that were delivered: DESIGN section 5 and lifecycle.md 3.2,
+// evaluated instant by instant. It is slow and plain on purpose and shares nothing with the
+// product's fold, so that comparing the two proves something.
+//
+// Where the documents leave something open, this is how they are read here:
+//
+//  1. One notification is one piece of news, dated by its envelope's `signedDate`. Its transaction
+//     and renewal info belong to it, although their inner dates lie some milliseconds earlier: the
+//     renewal info that comes with the next transaction is never "signed before" that transaction.
+//  2. The renewal info, status and markers of a gap are the newest ones among the news before the
+//     first news of the next transaction. Transactions are always taken as last signed.
+//  3. A revocation works from its `revocationDate` on; before it the transaction covers as if
+//     nothing had happened. After a reversal it never happened.
+//  4. A superseded transaction covers up to the `purchaseDate` of the one that superseded it. If
+//     that one is revoked, the old one counts again from the `revocationDate` on. `isUpgraded`
+//     without a known successor ends the cover when Apple first signed it.
+//  5. "Last period" is the one with the latest `purchaseDate` that has begun.
+//  6. "Newest renewal transaction", against which markers are compared, is that last period,
+//     whatever its `transactionReason`, dated by the first news of it. A marker counts unless it
+//     is older: the news that first tells of a period may itself be the marker.
+//  7. `failed` works backwards to the end of the period: the gap is grace or retry from E on, also
+//     where the failure was announced hours after E.
+//  8. `graceEnded` and `expired` close grace and retry from their own `signedDate` on, not
+//     backwards; so the history keeps the days in grace and retry. Where no failure is known,
+//     `expired` works from E on.
+//  9. The grace date is taken from the newest renewal info that is not older than the failure,
+//     where it has one; else it is estimated where the failure announced grace and a grace length
+//     is configured; else there is none (billing retry).
+// 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
+//     both are 10 min.
+// 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
+//     `presumed` otherwise. Apple's `status` is never used.
+// 12. Where live transactions overlap, the one with the earliest `purchaseDate` covers.
+
+/// Evaluates what a set of delivered notices says about a subscription.
+public struct DeliveredTruth: Sendable {
+    private let news: [Notice]
+    private let periods: [Period]
+    private let configuredGraceDays: Int?
+
+    /// A transaction as last signed.
+    private struct Period {
+        var transaction: NoticeTransaction
+        /// The index of the first news of it.
+        var firstNews: Int
+        /// When Apple first said that it was upgraded.
+        var upgradedSignedAt: Int64?
+
+        var isShort: Bool { transaction.expiresDate - transaction.purchaseDate <= 86_400_000 }
+        var leeway: Int64 { isShort ? 600_000 : 7_200_000 }
+        var retryMax: Int64 { isShort ? 600_000 : 60 * 86_400_000 }
+        var isWeekly: Bool {
+            transaction.expiresDate - transaction.purchaseDate <= 7 * 86_400_000
+        }
+    }
+
+    /// Takes the delivered notices in any order, with any repeats.
+    public init(_ notices: [Notice], configuredGraceDays: Int? = nil) {
+        var seen: Set<String> = []
+        news = notices.filter { seen.insert($0.uuid).inserted }
+            .sorted { ($0.signedDate, $0.uuid) < ($1.signedDate, $1.uuid) }
+        var periods: [String: Period] = [:]
+        for (index, notice) in news.enumerated() {
+            guard let transaction = notice.transaction else { continue }
+            var period =
+                periods[transaction.transactionID]
+                ?? Period(transaction: transaction, firstNews: index)
+            if period.transaction.signedDate <= transaction.signedDate {
+                period.transaction = transaction
+            }
+            if transaction.isUpgraded, period.upgradedSignedAt == nil {
+                period.upgradedSignedAt = transaction.signedDate
+            }
+            periods[transaction.transactionID] = period
+        }
+        self.periods = periods.values.sorted {
+            ($0.transaction.purchaseDate, $0.transaction.expiresDate, $0.firstNews)
+                < ($1.transaction.purchaseDate, $1.transaction.expiresDate, $1.firstNews)
+        }
+        self.configuredGraceDays = configuredGraceDays
+    }
+
+    /// The timeline, from the first purchase on, without gaps.
+    public func intervals() -> [TruthInterval] {
+        let instants = turningPoints()
+        var out: [TruthInterval] = []
+        for (index, from) in instants.enumerated() {
+            guard let (condition, productID) = condition(at: from) else { continue }
+            let until = index + 1 < instants.count ? instants[index + 1] : nil
+            out.append(
+                TruthInterval(
+                    from: from,
+                    until: until,
+                    condition: condition,
+                    productID: productID
+                )
+            )
+        }
+        return TruthInterval.joined(out)
+    }
+
+    /// Every instant at which an answer of `condition(at:)` can change.
+    private func turningPoints() -> [Int64] {
+        var instants: Set<Int64> = []
+        for period in periods {
+            let transaction = period.transaction
+            instants.insert(transaction.purchaseDate)
+            instants.insert(transaction.expiresDate)
+            instants.insert(transaction.expiresDate + period.leeway)
+            instants.insert(transaction.expiresDate + period.retryMax)
+            if let date = transaction.revocation?.date { instants.insert(date) }
+            if let date = upgradeDate(of: period) { instants.insert(date) }
+            if let date = estimatedGraceEnd(after: period) { instants.insert(date) }
+        }
+        for notice in news {
+            instants.insert(notice.signedDate)
+            if let date = notice.renewal?.gracePeriodExpiresDate { instants.insert(date) }
+        }
+        return instants.sorted()
+    }
+
+    /// The state and product at an instant; nil before the first purchase.
+    public func condition(at t: Int64) -> (condition: TruthCondition, productID: String)? {
+        let begun = periods.filter { $0.transaction.purchaseDate <= t }
+        guard let last = begun.last else { return nil }
+        let live = begun.filter { isLive($0, at: t) }
+
+        // Rule 1.
+        if let cover = live.first(where: { t < $0.transaction.expiresDate }) {
+            return (.active, cover.transaction.productID)
+        }
+        // Rule 2.
+        if let revocation = last.transaction.revocation, revocation.date <= t {
+            return (.revoked(revocation), last.transaction.productID)
+        }
+        let ended = live.max { $0.transaction.expiresDate < $1.transaction.expiresDate } ?? last
+        return (conditionInGap(at: t, after: ended, last: last), ended.transaction.productID)
+    }
+
+    /// Rules 3 to 7, for an instant that no transaction covers.
+    private func conditionInGap(at t: Int64, after ended: Period, last: Period) -> TruthCondition {
+        let end = ended.transaction.expiresDate
+        let next = periods.first { period in
+            let start = period.transaction.purchaseDate
+            return start > t && isLive(period, at: start)
+        }
+        let known = news[..<(next?.firstNews ?? news.count)]
+        let renewal = known.last { $0.renewal != nil }?.renewal
+        let renewalIndex = known.lastIndex { $0.renewal != nil } ?? -1
+
+        /// The newest marker of a type that is not older than the last period.
+        func marker(_ type: String, signedBy limit: Int64 = .max) -> Int? {
+            known.lastIndex {
+                $0.type == type && $0.signedDate <= limit
+            }.flatMap { $0 >= last.firstNews ? $0 : nil }
+        }
+        let failed = marker("DID_FAIL_TO_RENEW")
+        let graceEnded = marker("GRACE_PERIOD_EXPIRED", signedBy: t)
+        let expiredByNow = marker("EXPIRED", signedBy: t)
+
+        // Rule 3.
+        if let failed, failed > graceEnded ?? -1, failed > expiredByNow ?? -1 {
+            var graceEnd: Int64?
+            if renewalIndex >= failed { graceEnd = renewal?.gracePeriodExpiresDate }
+            if graceEnd == nil, news[failed].subtype == "GRACE_PERIOD" {
+                graceEnd = estimatedGraceEnd(after: ended)
+            }
+            if let graceEnd, t < graceEnd { return .gracePeriod }
+        }
+        // Rule 4.
+        let isFailing = failed.map { $0 > expiredByNow ?? -1 } ?? false
+        if renewal?.isInBillingRetryPeriod == true || isFailing, t < end + ended.retryMax {
+            return .billingRetry
+        }
+        // Rule 5.
+        if let expired = marker("EXPIRED"), let subtype = news[expired].subtype {
+            return .expired(subtype.lowercased())
+        }
+        if let intent = renewal?.expirationIntent {
+            let causes = [
+                1: "voluntary", 2: "billing_retry", 3: "price_increase", 4: "product_not_for_sale",
+            ]
+            return .expired(causes[intent] ?? "other")
+        }
+        if marker("EXPIRED") != nil { return .expired("other") }
+        // Rule 6.
+        if renewal?.autoRenewStatus != 0, t < end + ended.leeway { return .renewalPending }
+        // Rule 7.
+        let atEnd = known.last { $0.renewal != nil && $0.signedDate < end }?.renewal
+        let isCancelled = atEnd?.autoRenewStatus == 0 && failed == nil
+        return .expired(isCancelled ? "voluntary" : "presumed")
+    }
+
+    private func isLive(_ period: Period, at t: Int64) -> Bool {
+        if let revocation = period.transaction.revocation, revocation.date <= t { return false }
+        if let date = upgradeDate(of: period), date <= t { return false }
+        return !isSuperseded(period, at: t)
+    }
+
+    private func isSuperseded(_ period: Period, at t: Int64) -> Bool {
+        periods.contains { other in
+            supersedes(other, period) && other.transaction.purchaseDate <= t && isLive(other, at: t)
+        }
+    }
+
+    /// Whether `other` is a purchase within the period; renewals never supersede.
+    private func supersedes(_ other: Period, _ period: Period) -> Bool {
+        other.transaction.reason == .purchase
+            && other.transaction.purchaseDate > period.transaction.purchaseDate
+            && other.transaction.purchaseDate < period.transaction.expiresDate
+    }
+
+    /// When an upgrade that Apple itself names ended the period.
+    private func upgradeDate(of period: Period) -> Int64? {
+        guard let signedAt = period.upgradedSignedAt else { return nil }
+        let successor = periods.first { supersedes($0, period) }
+        return successor?.transaction.purchaseDate ?? signedAt
+    }
+
+    private func estimatedGraceEnd(after period: Period) -> Int64? {
+        guard let configuredGraceDays else { return nil }
+        let days = period.isWeekly ? min(configuredGraceDays, 6) : configuredGraceDays
+        return period.transaction.expiresDate + Int64(days) * 86_400_000
+    }
+}
