@@ -54,6 +54,9 @@ let package = Package(
             resources: [
                 .embedInCode("Entitlement/entitlement_tables.sql"),
                 .embedInCode("Entitlement/entitlement_views.sql"),
+                .embedInCode("Entitlement/entitlement_owners.sql"),
+                .embedInCode("BillingRecovery/billing_recovery_tables.sql"),
+                .embedInCode("BillingRecovery/billing_recovery_views.sql"),
             ],
             swiftSettings: strict
         ),

@@ -3,7 +3,7 @@
 /// Adding one is adding its folder and its line here.
 public enum Catalogue {
     /// Every read model, in the order in which they are built.
-    public static let all: [any Projection.Type] = [Entitlement.self]
+    public static let all: [any Projection.Type] = [Entitlement.self, BillingRecovery.self]
 
     /// The read model of that name.
     public static func projection(named name: String) -> (any Projection.Type)? {
@@ -23,6 +23,24 @@ public enum Catalogue {
             number: 2,
             name: "entitlement_views",
             sql: PackageResources.entitlement_views_sql
+        ),
+        Definition(
+            projection: Entitlement.name,
+            number: 3,
+            name: "entitlement_owners",
+            sql: PackageResources.entitlement_owners_sql
+        ),
+        Definition(
+            projection: BillingRecovery.name,
+            number: 1,
+            name: "billing_recovery_tables",
+            sql: PackageResources.billing_recovery_tables_sql
+        ),
+        Definition(
+            projection: BillingRecovery.name,
+            number: 2,
+            name: "billing_recovery_views",
+            sql: PackageResources.billing_recovery_views_sql
         ),
     ]
 
