@@ -169,6 +169,8 @@ package struct Cluster: Sendable {
         let log = unsafe open(logFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard log >= 0 else { throw FileSystem.failure("cannot write the server's log \(logFile)") }
         defer { close(log) }
+        // Whoever owns the folder goes on with the same log when root no longer starts the server.
+        if account.isOther { _ = fchown(log, account.user, account.group) }
         var arguments = [
             binaries.postgres, "-D", folder, "-k", socketFolder, "-p", String(Self.port),
             "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700",
