@@ -113,7 +113,8 @@ public struct DeliveredTruth: Sendable {
             if let date = estimatedGraceEnd(after: period) { instants.insert(date) }
         }
         for notice in news {
-            instants.insert(notice.signedDate)
+            // The markers that close something; no other signed date is a turning point.
+            if notice.type.contains("EXPIRED") { instants.insert(notice.signedDate) }
             if let date = notice.renewal?.gracePeriodExpiresDate { instants.insert(date) }
         }
         return instants.sorted()

@@ -43,6 +43,9 @@ public struct Simulation: Sendable {
         public var from: Int64 { until - Int64(years) * 365 * Span.day }
     }
 
+    /// Up to so many lives are kept in memory (some 7 kB each) and not drawn again.
+    private static let keptLivesMax = 5_000
+
     /// What is simulated.
     public let options: Options
     /// The authority that signs; its root is what a reader has to trust.
@@ -50,6 +53,7 @@ public struct Simulation: Sendable {
 
     /// What drawing one subscription gave.
     private struct Drawn {
+        var life: Life
         var row: TruthRow
         var deliveries: [Delivery] = []
         var lost = 0
@@ -88,10 +92,13 @@ public struct Simulation: Sendable {
     ) throws(Failure) -> SimulationStatistics {
         var statistics = SimulationStatistics()
         var deliveries: [Delivery] = []
+        let keepsLives = options.subscriptions <= Self.keptLivesMax
+        var kept: [Life] = []
         for start in stride(from: 0, to: options.subscriptions, by: 512) {
             let end = min(start + 512, options.subscriptions)
             for drawn in inParallel(start..<end, { draw($0) }) {
                 deliveries += drawn.deliveries
+                if keepsLives { kept.append(drawn.life) }
                 statistics.add(drawn.row, at: options.until)
                 statistics.lost += drawn.lost
                 statistics.inFlight += drawn.inFlight
@@ -109,8 +116,9 @@ public struct Simulation: Sendable {
         let signer = NoticeSigner(authority: authority)
         for start in stride(from: 0, to: deliveries.count, by: 256) {
             let batch = deliveries[start..<min(start + 256, deliveries.count)]
-            let lines = inParallel(batch) { due in
-                let life = life(Int(due.subscription))
+            let lines = inParallel(batch) { [kept] due in
+                let number = Int(due.subscription)
+                let life = keepsLives ? kept[number] : life(number)
                 return NoticeSigner.line(
                     signer.sign(life.notices[Int(due.notice)], of: life.chain)
                 )
@@ -179,6 +187,7 @@ public struct Simulation: Sendable {
             delivered: DeliveredTruth(arrived).intervals()
         )
         return Drawn(
+            life: life,
             row: row,
             deliveries: deliveries,
             lost: lost,

@@ -93,17 +93,6 @@ extension WireValue {
     private static func write(_ text: String, to out: inout [UInt8]) {
         out.append(UInt8(ascii: "\""))
         defer { out.append(UInt8(ascii: "\"")) }
-        // A nested JWS is 5 kB that need no escapes; a byte at a time they cost as much as a signature.
-        var text = text
-        let isPlain = text.withUTF8 { bytes in
-            unsafe bytes.allSatisfy {
-                $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
-            }
-        }
-        if isPlain {
-            text.withUTF8 { unsafe out.append(contentsOf: $0) }
-            return
-        }
         for byte in text.utf8 {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):

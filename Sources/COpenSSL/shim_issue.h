@@ -111,4 +111,27 @@ static inline int shim_issue_sign_random(EVP_PKEY *key, const EVP_MD *hash, cons
     return done;
 }
 
+// Base64url without padding; returns the length. Signing a simulation's notices is dominated by
+// this where Swift is built without optimisation, as in tests.
+static inline size_t shim_issue_base64url(const uint8_t *bytes, size_t count, uint8_t *text) {
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    size_t out = 0, in = 0;
+    for (; in + 2 < count; in += 3) {
+        uint32_t group = (uint32_t)bytes[in] << 16 | (uint32_t)bytes[in + 1] << 8 | bytes[in + 2];
+        text[out++] = (uint8_t)alphabet[group >> 18];
+        text[out++] = (uint8_t)alphabet[group >> 12 & 63];
+        text[out++] = (uint8_t)alphabet[group >> 6 & 63];
+        text[out++] = (uint8_t)alphabet[group & 63];
+    }
+    if (in < count) {
+        uint32_t group = (uint32_t)bytes[in] << 16;
+        if (in + 1 < count) group |= (uint32_t)bytes[in + 1] << 8;
+        text[out++] = (uint8_t)alphabet[group >> 18];
+        text[out++] = (uint8_t)alphabet[group >> 12 & 63];
+        if (in + 1 < count) text[out++] = (uint8_t)alphabet[group >> 6 & 63];
+    }
+    return out;
+}
+
 #endif

@@ -108,6 +108,28 @@ internal import COpenSSL
         return sign(message)
     }
 
+    /// A compact JWS (ES256): the header as it is to stand there, already base64url and with its
+    /// dot, the payload, the signature.
+    public func signCompactJWS(headerAndDot: [UInt8], payload: [UInt8]) -> [UInt8] {
+        let payloadMax = (payload.count + 2) / 3 * 4
+        var jws = headerAndDot
+        jws.reserveCapacity(headerAndDot.count + payloadMax + 88)
+        appendBase64URL(payload, to: &jws)
+        let signature = signES256(jws)
+        jws.append(UInt8(ascii: "."))
+        appendBase64URL(signature, to: &jws)
+        return jws
+    }
+
+    private func appendBase64URL(_ bytes: [UInt8], to text: inout [UInt8]) {
+        let capacity = (bytes.count + 2) / 3 * 4
+        text += unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+            // A nil base address means that there is no byte to write.
+            guard let start = buffer.baseAddress else { return }
+            unsafe count = shim_issue_base64url(bytes, bytes.count, start)
+        }
+    }
+
     /// A signature as X.509 has it: DER, with SHA-256 on P-256 and SHA-384 on P-384.
     public func signDER(_ message: [UInt8]) -> [UInt8] {
         let parts = sign(message)
