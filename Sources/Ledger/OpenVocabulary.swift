@@ -12,7 +12,9 @@ public protocol OpenVocabulary: Hashable, Sendable, CustomStringConvertible {
 
 extension OpenVocabulary {
     /// The value that Apple spells so; never fails.
-    public init(_ text: String) {
+    ///
+    /// Inlinable, since without the type at hand the search costs as much as all else of a decode.
+    @inlinable public init(_ text: String) {
         self = Self.known.first { $0.text == text }?.value ?? .unknown(Symbol(text))
     }
 

@@ -1,4 +1,5 @@
 internal import Crypto
+internal import Glibc
 
 /// What a decoded payload says, in a form that does not depend on spelling, order or signing time.
 ///
@@ -15,7 +16,7 @@ internal import Crypto
 /// - `j` and a SHA-256 for a nested signed text: the digest of its decoded payload's form
 struct CanonicalContent {
     /// The names that say when something was signed and not what it says.
-    private static let signingTimes: Set<[UInt8]> = [Array("signedDate".utf8)]
+    private static let signingTime = Array("signedDate".utf8)
 
     private(set) var bytes: [UInt8] = []
     private let nested: [(index: Int, digest: [UInt8])]
@@ -69,23 +70,37 @@ struct CanonicalContent {
     }
 
     private mutating func appendObject(_ document: JSONDocument, _ index: Int) {
-        var members: [(name: [UInt8], value: Int)] = []
+        var members: [(name: ArraySlice<UInt8>, value: Int)] = []
+        members.reserveCapacity(40)
         var place = index + 1
         while place < Int(document.nodes[index].next) {
             let key = document.nodes[place]
-            let name = JSONText.bytes(
-                document.bytes[Int(key.start)..<Int(key.end)],
-                hasEscape: key.hasEscape
-            )
-            if !Self.signingTimes.contains(name) { members.append((name, place + 1)) }
+            let range = Int(key.start)..<Int(key.end)
+            let name =
+                key.hasEscape
+                ? JSONText.bytes(document.bytes[range], hasEscape: true)[...]
+                : document.bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
+            if !name.elementsEqual(Self.signingTime) { members.append((name, place + 1)) }
             place = Int(document.nodes[place + 1].next)
         }
-        members.sort { $0.name.lexicographicallyPrecedes($1.name) }
+        members.sort { Self.precedes($0.name, $1.name) }
         bytes.append(UInt8(ascii: "o"))
         append(count: members.count)
         for member in members {
-            append(member.name[...])
+            append(member.name)
             append(document, member.value)
+        }
+    }
+
+    private static func precedes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
+        unsafe left.withUnsafeBytes { left in
+            unsafe right.withUnsafeBytes { right in
+                guard let first = left.baseAddress, let second = right.baseAddress else {
+                    return left.count < right.count
+                }
+                let order = unsafe memcmp(first, second, min(left.count, right.count))
+                return order == 0 ? left.count < right.count : order < 0
+            }
         }
     }
 

@@ -26,6 +26,31 @@ public struct JSONDocument: Sendable {
 
     /// The member of that name of the top object, nil where there is none.
     public subscript(key: String) -> JSONValue? { root[key] }
+
+    /// The node of the value of an object's member, nil where there is none of that name.
+    fileprivate func member(
+        _ name: UnsafeBufferPointer<UInt8>,
+        of object: Int
+    ) -> Int? {
+        let mark = unsafe JSONText.mark(name)
+        let end = Int(nodes[object].next)
+        var place = object + 1
+        while place < end {
+            if nodes[place].mark == mark {
+                let key = nodes[place]
+                let isFound =
+                    key.hasEscape
+                    ? unsafe JSONText.isEqual(
+                        JSONText.bytes(bytes[Int(key.start)..<Int(key.end)], hasEscape: true)[...],
+                        name
+                    )
+                    : unsafe JSONText.isEqual(bytes[Int(key.start + 1)..<Int(key.end - 1)], name)
+                if isFound { return place + 1 }
+            }
+            place = Int(nodes[place + 1].next)
+        }
+        return nil
+    }
 }
 
 /// A value within a document.
@@ -106,17 +131,8 @@ public struct JSONValue: Sendable {
     /// The member of that name; nil where there is none or the value is no object.
     public subscript(key: String) -> JSONValue? {
         guard kind == .object else { return nil }
-        let mark = JSONText.mark(key)
-        let end = Int(node.next)
-        var place = index + 1
-        while place < end {
-            let name = document.nodes[place]
-            if name.mark == mark, isName(name, key) {
-                return JSONValue(document: document, index: place + 1)
-            }
-            place = Int(document.nodes[place + 1].next)
-        }
-        return nil
+        let place = unsafe JSONText.withBytes(of: key) { unsafe document.member($0, of: index) }
+        return place.map { JSONValue(document: document, index: $0) }
     }
 
     /// The members of an object in the order of the text; empty for other kinds.
@@ -148,14 +164,6 @@ public struct JSONValue: Sendable {
             place = Int(document.nodes[place].next)
         }
         return elements
-    }
-
-    private func isName(_ name: JSONNode, _ key: String) -> Bool {
-        let start = Int(name.start) + 1
-        let end = Int(name.end) - 1
-        guard !name.hasEscape else { return nameBytes(name).elementsEqual(key.utf8) }
-        guard end - start == key.utf8.count else { return false }
-        return document.bytes[start..<end].elementsEqual(key.utf8)
     }
 
     private func nameBytes(_ name: JSONNode) -> [UInt8] {

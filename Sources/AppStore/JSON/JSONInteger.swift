@@ -4,6 +4,7 @@ enum JSONInteger {
     ///
     /// `1e3` and `10.0` are whole; `-0` is 0; `1.50` is not whole; `1e400` is too large.
     static func value(of spelling: ArraySlice<UInt8>) throws(AppStoreError) -> Int64 {
+        if let plain = plainValue(of: spelling) { return plain }
         var digits: [UInt8] = []
         var exponent = 0
         var isNegative = false
@@ -37,6 +38,17 @@ enum JSONInteger {
             throw AppStoreError(code: .notAnInteger, message: "the number is not whole")
         }
         return try value(of: digits, exponent: exponent, isNegative: isNegative)
+    }
+
+    /// The value of up to 18 digits and nothing else, which is how Apple spells numbers.
+    private static func plainValue(of spelling: ArraySlice<UInt8>) -> Int64? {
+        guard spelling.count <= 18 else { return nil }
+        var value: Int64 = 0
+        for byte in spelling {
+            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            value = value &* 10 &+ Int64(byte &- 0x30)
+        }
+        return value
     }
 
     private static func value(

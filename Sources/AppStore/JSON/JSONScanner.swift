@@ -81,11 +81,11 @@ struct JSONScanner {
     }
 
     private mutating func word(
-        _ word: StaticString,
+        _ word: String,
         _ kind: JSONValue.Kind
     ) throws(AppStoreError) {
         let start = position
-        for expected in String(describing: word).utf8 {
+        for expected in word.utf8 {
             guard byte == expected else { throw fault("a value is expected") }
             position += 1
         }
@@ -239,7 +239,7 @@ struct JSONScanner {
         guard kind == .key else { return }
         nodes[nodes.count - 1].mark =
             hasEscape
-            ? JSONText.mark(nameBytes(nodes.count - 1))
+            ? JSONText.mark(nameBytes(nodes.count - 1)[...])
             : JSONText.mark(bytes[(start + 1)..<(position - 1)])
     }
 

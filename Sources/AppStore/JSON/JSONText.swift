@@ -18,21 +18,38 @@ enum JSONText {
         return unescaped(spelling, hasLoneSurrogate: &hasLoneSurrogate)
     }
 
-    /// What equal keys have in common: the length and the last bytes.
+    /// What equal keys have in common: the length and three of the bytes.
     ///
-    /// The last ones, since Apple's names differ most there (`purchaseDate`, `expiresDate`).
-    static func mark(_ name: some BidirectionalCollection<UInt8>) -> UInt32 {
-        var mark: UInt32 = 0
-        var count: UInt32 = 0
-        for byte in name.reversed().prefix(8) {
-            mark = mark &* 31 &+ UInt32(byte)
-            count += 1
-        }
-        return mark &* 31 &+ count &+ UInt32(truncatingIfNeeded: name.count) << 16
+    /// It is compared before the bytes are, and settles nearly every comparison of Apple's names.
+    static func mark(_ name: UnsafeBufferPointer<UInt8>) -> UInt32 {
+        guard let first = unsafe name.first, let last = unsafe name.last else { return 0 }
+        let middle = unsafe name[name.count / 2]
+        return UInt32(truncatingIfNeeded: name.count) << 24 | UInt32(first) << 16
+            | UInt32(middle) << 8 | UInt32(last)
     }
 
     /// What equal keys have in common.
-    static func mark(_ name: String) -> UInt32 { mark(name.utf8) }
+    static func mark(_ name: ArraySlice<UInt8>) -> UInt32 {
+        unsafe name.withUnsafeBufferPointer { unsafe mark($0) }
+    }
+
+    /// Whether a key's bytes are those of a name.
+    static func isEqual(_ bytes: ArraySlice<UInt8>, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            guard bytes.count == name.count else { return false }
+            for place in 0..<bytes.count where unsafe bytes[place] != name[place] { return false }
+            return true
+        }
+    }
+
+    /// Lends the UTF-8 of a name.
+    static func withBytes<Result>(
+        of name: String,
+        _ body: (UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result {
+        if let result = unsafe name.utf8.withContiguousStorageIfAvailable(body) { return result }
+        return unsafe Array(name.utf8).withUnsafeBufferPointer(body)
+    }
 
     private static func unescaped(
         _ spelling: ArraySlice<UInt8>,
