@@ -29,15 +29,13 @@ public struct RowBuffer: Sendable {
     /// Adds a `bigint` field.
     public mutating func int64(_ value: Int64?) {
         guard let value else { return null() }
-        append(Int32(8))
-        append(value)
+        appendEight(value)
     }
 
     /// Adds an `integer` field.
     public mutating func int32(_ value: Int32?) {
         guard let value else { return null() }
-        append(Int32(4))
-        append(value)
+        append(UInt64(4) << 32 | UInt64(UInt32(bitPattern: value)))
     }
 
     /// Adds a `smallint` field.
@@ -57,14 +55,12 @@ public struct RowBuffer: Sendable {
     /// Adds a `timestamptz` field from milliseconds since 1970.
     public mutating func instant(milliseconds value: Int64?) {
         guard let value else { return null() }
-        append(Int32(8))
-        append(Bind.microseconds(value))
+        appendEight(Bind.microseconds(value))
     }
 
     /// Adds a `timestamptz` field that holds infinity.
     public mutating func infinity() {
-        append(Int32(8))
-        append(Int64.max)
+        appendEight(.max)
     }
 
     /// Adds a `uuid` field.
@@ -159,6 +155,14 @@ public struct RowBuffer: Sendable {
     public mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)
         rowCount = 0
+    }
+
+    /// Appends the length 8 and a value of eight bytes, in one go: this is most of a row.
+    private mutating func appendEight(_ value: Int64) {
+        let field = UInt128(8) << 96 | UInt128(UInt64(bitPattern: value)) << 32
+        unsafe withUnsafeBytes(of: field.bigEndian) { field in
+            unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: field[..<12]))
+        }
     }
 
     private mutating func append<I: FixedWidthInteger>(_ value: I) {

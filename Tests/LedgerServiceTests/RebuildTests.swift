@@ -30,8 +30,10 @@ import Testing
         let live = try Digest(ofLive: "entitlement", log.connection)
         let first = try Rebuild(workers: 1, connect: log.connect).run()
         let second = try Rebuild(["entitlement"], workers: 3, connect: log.connect).run()
-        #expect(first.readModels.map(\.digest) == [live])
-        #expect(second.readModels.map(\.digest) == [live])
+        #expect(first.readModels.map(\.name) == ReadModels.names)
+        #expect(first.readModels[0].digest == live)
+        #expect(second.readModels.map(\.name) == ["entitlement"])
+        #expect(second.readModels[0].digest == live)
         #expect(try Digest(ofLive: "entitlement", log.connection) == live)
         #expect(first.readModels[0].generation < second.readModels[0].generation)
     }
@@ -103,7 +105,9 @@ import Testing
         #expect(report.readModels[0].generation == 3)
         #expect(try log.allRows() == live)
         #expect(try log.count("pg_class where relname ~ '_g[12](_|$)'") == 0)
-        #expect(try log.count("read_model.generation where state = 'live'") == 1)
+        #expect(
+            try log.count("read_model.generation where state = 'live'") == ReadModels.names.count
+        )
     }
 
     @Test func aSecondRebuildIsRefusedWhileOneRuns() throws {

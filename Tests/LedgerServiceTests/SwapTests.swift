@@ -35,7 +35,7 @@ import Testing
         }
         #expect(wrong.withLock { $0 } == [])
         #expect(reads.load(ordering: .relaxed) > 10)
-        #expect(try Current.read(log.connection).map(\.generation) == [7])
+        #expect(try Current.read(log.connection).allSatisfy { $0.generation == 7 })
     }
 
     @Test func anOldSnapshotKeepsItsRowsAndLaterTheyGo() throws {
@@ -57,7 +57,9 @@ import Testing
         _ = try Rebuild(connect: log.connect).run()
         #expect(try Self.answer(old) == before)
         #expect(try Self.answer(log.connection) != before)
-        #expect(try log.count("read_model.generation where state = 'retired'") == 1)
+        #expect(
+            try log.count("read_model.generation where state = 'retired'") == ReadModels.names.count
+        )
         try old.execute("commit")
         try Retirement.dropRetired(log.connection)
         #expect(try log.count("read_model.generation where state = 'retired'") == 0)
@@ -74,7 +76,9 @@ import Testing
         let report = try Rebuild(connect: log.connect).run()
         #expect(report.readModels[0].generation == 2)
         #expect(try Self.answer(reader) == Self.answer(log.connection))
-        #expect(try log.count("read_model.generation where state = 'retired'") == 1)
+        #expect(
+            try log.count("read_model.generation where state = 'retired'") == ReadModels.names.count
+        )
         try reader.execute("commit")
         try Retirement.dropRetired(log.connection)
         #expect(try log.count("read_model.generation where state = 'retired'") == 0)

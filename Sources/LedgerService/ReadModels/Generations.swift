@@ -55,7 +55,7 @@ struct Current: Hashable {
 }
 
 extension Generation {
-    /// Makes empty tables without keys, which no view shows yet.
+    /// Makes empty tables without keys and constraints, which no view shows yet.
     func createTables(_ connection: Connection) throws {
         for table in tables {
             let partition = partition(table)
@@ -64,11 +64,8 @@ extension Generation {
                 try connection.execute(
                     """
                     set local lock_timeout = '2s';
-                    create table \(partition) (like \(parent) including defaults including constraints);
-                    alter table \(partition)
-                        alter column generation set default \(number),
-                        add constraint \(table.name)_g\(number)_generation_check
-                            check (generation = \(number))
+                    create table \(partition) (like \(parent) including defaults);
+                    alter table \(partition) alter column generation set default \(number)
                     """
                 )
                 try giveToOwner(of: parent, partition, connection)
@@ -93,10 +90,17 @@ extension Generation {
         if rows.count == 1, let statement = rows.text(0, 0) { try connection.execute(statement) }
     }
 
-    /// Builds the keys of one table and puts it under its parent; readers of the live generation
-    /// do not wait for that.
+    /// Checks the rows of one table, builds its keys and puts it under its parent; readers of the
+    /// live generation do not wait for that.
+    ///
+    /// Checking every row as it comes would cost a third of the loading.
     func attach(_ table: Table, _ connection: Connection) throws {
         let partition = partition(table)
+        let isOurs = "\(table.name)_g\(number)_generation_check"
+        let constraints =
+            try checks(of: table, connection)
+            + ["add constraint \(isOurs) check (generation = \(number))"]
+        try connection.execute("alter table \(partition) \(constraints.joined(separator: ", "))")
         try Retry.whileLocked {
             try connection.execute(
                 """
@@ -108,11 +112,24 @@ extension Generation {
         }
         try connection.execute(
             """
-            alter table \(partition) drop constraint \(table.name)_g\(number)_generation_check;
+            alter table \(partition) drop constraint \(isOurs);
             set default_statistics_target = 10;
             analyze \(partition)
             """
         )
+    }
+
+    /// What gives a partition the checks of its parent, without which it cannot be attached.
+    private func checks(of table: Table, _ connection: Connection) throws -> [String] {
+        let rows = try connection.query(
+            """
+            select format('add constraint %I %s', conname, pg_get_constraintdef(oid))
+            from pg_constraint
+            where conrelid = ('read_model.' || $1)::regclass and contype = 'c' order by conname
+            """,
+            [.text(table.name)]
+        )
+        return (0..<rows.count).compactMap { rows.text($0, 0) }
     }
 
     /// Drops the tables where that needs no waiting.

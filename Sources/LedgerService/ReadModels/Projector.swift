@@ -275,7 +275,7 @@ extension Projector {
                     """
                     update read_model.current set version = $2, decoder = $3
                     where projection = $1 and version = 0
-                        and not exists (select from read_model.claim)
+                        and not exists (select from read_model.claim where app_id > 0)
                     """,
                     binds
                 )
