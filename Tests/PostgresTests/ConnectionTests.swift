@@ -55,6 +55,19 @@ import Testing
         #expect(rows.text(0, 0) == "a b")
     }
 
+    @Test func aURLWillDoAsWell() throws {
+        let database = try TestDatabase.create()
+        let connection = try Connection(
+            "postgresql://postgres@/\(database.name)?host=\(TestServer.shared.socketFolder)&"
+                + "application_name=by%20url"
+        )
+        let rows = try connection.query(
+            "select current_database()::text, current_setting('application_name')"
+        )
+        #expect(rows.text(0, 0) == database.name)
+        #expect(rows.text(0, 1) == "by url")
+    }
+
     @Test(arguments: [("a b", "'a b'"), ("it's", "'it\\'s'"), ("a\\b", "'a\\\\b'"), ("", "''")])
     func valuesOfAConninfoAreQuoted(_ value: String, _ quoted: String) {
         #expect(Connection.conninfo([("host", value)]) == "host=\(quoted)")
