@@ -269,7 +269,8 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.billing_recovery_rate is
-    'Recovered ÷ opened failures by day, week, month or year of opening in a zone, one row for all currencies and one for each.';
+    'Recovered ÷ opened failures by day, week, month or year of opening in a zone, '
+    'one row for all currencies and one for each.';
 
 do $do$
 declare
@@ -297,7 +298,8 @@ begin
         'unpaid_access_ms: milliseconds of unpaid access by our policy until ends_at',
         'amount_at_risk: milliunits of currency that the charge would have brought; not for accounting',
         'currency: ISO 4217',
-        'cause: why it fails by Apple''s expirationIntent: voluntary, billing_retry, price_increase, product_not_for_sale or other',
+        'cause: why it fails by Apple''s expirationIntent: voluntary, billing_retry, '
+            'price_increase, product_not_for_sale or other',
         'opening_position: the event that opened it',
         'closing_position: the event that closed it; null where none did',
         'positions: the positions of all events that decided this row',
@@ -320,7 +322,8 @@ begin
             'entitled: whether our access policy grants access',
             'entitled_apple: whether Apple''s line does',
             'access_until: the end of the contiguous run of access; null without access',
-            'cause: why it fails by Apple''s expirationIntent: voluntary, billing_retry, price_increase, product_not_for_sale or other',
+            'cause: why it fails by Apple''s expirationIntent: voluntary, billing_retry, '
+            'price_increase, product_not_for_sale or other',
             'renewal_intent: on, off or unknown; leave alone who turned it off',
             'opened_at: when Apple first signed that the charge failed; may be before expires_date',
             'expires_date: the end of the period that failed to renew',
