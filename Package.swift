@@ -105,7 +105,8 @@ let package = Package(
         tests(
             of: "LedgerService",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger", "LedgerService",
+                "Benchmarks", "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger",
+                "LedgerService",
                 "Postgres", "Projections", "Schema",
             ]
         ),

@@ -23,14 +23,18 @@
 //  8. `graceEnded` and `expired` close grace and retry from their own `signedDate` on, not
 //     backwards; so the history keeps the days in grace and retry. Where no failure is known,
 //     `expired` works from E on.
-//  9. The grace date is taken from the newest renewal info that is not older than the failure,
-//     where it has one; else it is estimated where the failure announced grace and a grace length
+//  9. The grace date is taken from the newest renewal info that has one and is not older than the
+//     failure; where none has, it is estimated where the failure announced grace and a grace length
 //     is configured; else there is none (billing retry).
 // 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
 //     both are 10 min.
 // 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
 //     `presumed` otherwise. Apple's `status` is never used.
 // 12. Where live transactions overlap, the one with the earliest `purchaseDate` covers.
+// 13. A failure whose notification was lost shows in renewal info that says
+//     `isInBillingRetryPeriod`: it works like `failed`, with grace where a grace date still lay
+//     ahead when it was signed. Later renewal info with an `expirationIntent` and without the
+//     flag closes it from its own `signedDate` on.
 
 /// Evaluates what a set of delivered notices says about a subscription.
 public struct DeliveredTruth: Sendable {
@@ -146,8 +150,9 @@ public struct DeliveredTruth: Sendable {
             return start > t && isLive(period, at: start)
         }
         let known = news[..<(next?.firstNews ?? news.count)]
-        let renewal = known.last { $0.renewal != nil }?.renewal
-        let renewalIndex = known.lastIndex { $0.renewal != nil } ?? -1
+        // Renewal info from before the period tells of an earlier end.
+        let since = known.indices.filter { $0 >= last.firstNews && news[$0].renewal != nil }
+        let renewal = since.last.flatMap { news[$0].renewal }
 
         /// The newest marker of a type that is not older than the last period.
         func marker(_ type: String, signedBy limit: Int64 = .max) -> Int? {
@@ -159,10 +164,23 @@ public struct DeliveredTruth: Sendable {
         let graceEnded = marker("GRACE_PERIOD_EXPIRED", signedBy: t)
         let expiredByNow = marker("EXPIRED", signedBy: t)
 
+        if failed == nil, let lost = lostFailure(known, since: last.firstNews, end: end) {
+            let isClosed = since.last.map { newest in
+                renewal?.isInBillingRetryPeriod != true && renewal?.expirationIntent != nil
+                    && news[newest].signedDate <= t
+            }
+            if isClosed != true, expiredByNow.map({ $0 < lost.news }) ?? true {
+                let isGraceOver = graceEnded.map { $0 >= lost.news } ?? false
+                if let graceEnd = lost.graceEnd, t < graceEnd, !isGraceOver { return .gracePeriod }
+                if t < end + ended.retryMax { return .billingRetry }
+            }
+        }
         // Rule 3.
         if let failed, failed > graceEnded ?? -1, failed > expiredByNow ?? -1 {
             var graceEnd: Int64?
-            if renewalIndex >= failed { graceEnd = renewal?.gracePeriodExpiresDate }
+            graceEnd =
+                since.filter { $0 >= failed }
+                .compactMap { news[$0].renewal?.gracePeriodExpiresDate }.last
             if graceEnd == nil, news[failed].subtype == "GRACE_PERIOD" {
                 graceEnd = estimatedGraceEnd(after: ended)
             }
@@ -170,7 +188,7 @@ public struct DeliveredTruth: Sendable {
         }
         // Rule 4.
         let isFailing = failed.map { $0 > expiredByNow ?? -1 } ?? false
-        if renewal?.isInBillingRetryPeriod == true || isFailing, t < end + ended.retryMax {
+        if isFailing, t < end + ended.retryMax {
             return .billingRetry
         }
         // Rule 5.
@@ -187,9 +205,27 @@ public struct DeliveredTruth: Sendable {
         // Rule 6.
         if renewal?.autoRenewStatus != 0, t < end + ended.leeway { return .renewalPending }
         // Rule 7.
-        let atEnd = known.last { $0.renewal != nil && $0.signedDate < end }?.renewal
+        let atEnd = since.last { news[$0].signedDate < end }.flatMap { news[$0].renewal }
         let isCancelled = atEnd?.autoRenewStatus == 0 && failed == nil
         return .expired(isCancelled ? "voluntary" : "presumed")
+    }
+
+    /// A failure that only renewal info told of: the first news of it, and the end of grace.
+    private func lostFailure(
+        _ known: ArraySlice<Notice>,
+        since first: Int,
+        end: Int64
+    ) -> (news: Int, graceEnd: Int64?)? {
+        let failing = known.indices.filter {
+            $0 >= first && known[$0].renewal?.isInBillingRetryPeriod == true
+        }
+        guard let news = failing.first else { return nil }
+        let dates = failing.compactMap { index in
+            known[index].renewal?.gracePeriodExpiresDate.flatMap { date in
+                date > end && date > known[index].signedDate ? date : nil
+            }
+        }
+        return (news, dates.last)
     }
 
     private func isLive(_ period: Period, at t: Int64) -> Bool {

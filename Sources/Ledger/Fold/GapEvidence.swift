@@ -2,12 +2,16 @@
 struct GapEvidence {
     /// The renewal info that counts, nil where none was signed since the period began.
     private(set) var renewal: RenewalRecord?
+    /// The renewal info in force when the period ended.
+    private var renewalAtEnd: RenewalRecord?
     /// The newest announcement of a failed charge.
     private(set) var failure: Failure?
     /// The newest announcement with grace.
     private(set) var graceFailure: Failure?
     /// The newest `EXPIRED`.
     private(set) var expired: Marker?
+    /// When a failure that only renewal info told of was over.
+    private var impliedEnd: Timestamp?
     private var status: StatusRecord?
     private var closers: [Timestamp] = []
     private var graceDates: [RenewalRecord] = []
@@ -37,6 +41,9 @@ struct GapEvidence {
         for place in registers.renewals.range(since: since, before: cut) {
             let record = registers.renewals[place]
             if renewal.map({ record.wins(over: $0) }) ?? true { renewal = record }
+            if record.at < gap.end, renewalAtEnd.map({ record.wins(over: $0) }) ?? true {
+                renewalAtEnd = record
+            }
             if record.gracePeriodExpiresDate != nil { graceDates.append(record) }
         }
         for place in registers.statuses.range(since: since, before: cut) {
@@ -79,6 +86,13 @@ struct GapEvidence {
             if let date = record.gracePeriodExpiresDate, date > gap.end, date > record.at {
                 graceFailure = graceFailure ?? implied
             }
+        }
+        // Nothing but renewal info told of the failure, and it tells of the end too.
+        if let failure, let renewal, renewal.at > failure.at, !renewal.isInBillingRetryPeriod,
+            renewal.expirationIntent != nil
+        {
+            impliedEnd = renewal.at
+            closers.append(renewal.at)
         }
         guard failure == nil, renewal == nil, let status, status.status == 3 || status.status == 4
         else { return }
@@ -147,12 +161,7 @@ struct GapEvidence {
         )
         guard let failure else { return end }
         if let expired, expired.at >= failure.at { end = min(end, expired.at) }
-        // Nothing but renewal info told of the failure, and it tells of the end too.
-        if failure.isImplied, expired == nil, let renewal, renewal.at > failure.at,
-            !renewal.isInBillingRetryPeriod, renewal.expirationIntent != nil
-        {
-            end = min(end, renewal.at)
-        }
+        if let impliedEnd { end = min(end, impliedEnd) }
         return end
     }
 
@@ -175,9 +184,9 @@ struct GapEvidence {
         }
         if let failure {
             deciding.marker = failure.position
-            return (.expired(.billingRetry), .clock, deciding)
+            return (.expired(.presumed), .clock, deciding)
         }
-        if let renewal, renewal.autoRenewStatus == 0, renewal.at < gap.end {
+        if renewalAtEnd?.autoRenewStatus == 0 {
             return (.expired(.voluntary), .clock, deciding)
         }
         return (.expired(.presumed), .clock, deciding)
