@@ -1,5 +1,6 @@
 import AppStore
 import AppStoreSimulator
+import EventLog
 import Ledger
 import LedgerService
 import Postgres
@@ -27,7 +28,7 @@ import Testing
         )
         var truth: [String: TruthRow] = [:]
         var lines: [UInt8] = []
-        let statistics = try simulation.run(
+        let statistics = simulation.run(
             truth: { truth[$0.originalTransactionID] = $0 },
             delivery: { lines += $0 + [0x0A] }
         )
