@@ -1,0 +1,120 @@
+import Dispatch
+import Ledger
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import EventLog
+
+@Suite(.timeLimit(.minutes(5))) struct ConcurrencyTests {
+    /// Writers with sessions of their own, which partly send the same events.
+    @Test func manyWritersGiveDensePositionsAndLoseNothing() throws {
+        let log = try LogDatabase(on: .durable)
+        let failures = Mutex<[String]>([])
+        let appended = Mutex<[Int64]>([])
+        DispatchQueue.concurrentPerform(iterations: 6) { writer in
+            do {
+                let appender = try log.appender()
+                for round in 0..<20 {
+                    var events = Sample.notifications(10, prefix: "w\(writer)-\(round)-")
+                    events += Sample.notifications(6, prefix: "shared-\(round)-")
+                    for outcome in try appender.append(events) {
+                        if case .appended(let position) = outcome {
+                            appended.withLock { $0.append(position) }
+                        }
+                    }
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(failures.withLock(\.self) == [])
+        let total = 6 * 20 * 10 + 20 * 6
+        #expect(appended.withLock { $0.sorted() } == (1...Int64(total)).map(\.self))
+        #expect(try log.problems() == [])
+    }
+
+    /// Two numbers picked at once would be one app, or one header, under two numbers.
+    @Test func referenceRowsAreNumberedOnceByManyWriters() throws {
+        let log = try LogDatabase()
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 6) { writer in
+            do {
+                let appender = try log.appender()
+                for number in 0..<10 {
+                    let app = AppKey(bundleID: "com.example.\(number)", environment: .sandbox)
+                    let event = Sample.notification(
+                        stream: "\(writer)",
+                        uuid: "\(writer)-\(number)",
+                        app: app
+                    )
+                    _ = try appender.append([event])
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(failures.withLock(\.self) == [])
+        #expect(try log.count("select count(*) from ledger.app") == 10)
+        #expect(try log.count("select max(app_id) from ledger.app") == 10)
+        #expect(try log.count("select count(*) from ledger.jws_header") == 2)
+    }
+
+    /// Whoever wrote without the head's lock is found out, not numbered over.
+    @Test func aDeadlockIsTriedAgainFromTheStart() throws {
+        let log = try LogDatabase()
+        let appender = try log.appender()
+        var failures = 3
+        appender.step = { step in
+            guard step == .factsInserted, failures > 0 else { return }
+            failures -= 1
+            throw PostgresError(code: .server, sqlState: "40P01", message: "deadlock detected")
+        }
+        let outcomes = try appender.append(Sample.notifications(10))
+        #expect(outcomes == (1...10).map { .appended(position: $0) })
+        #expect(failures == 0)
+        #expect(try log.problems() == [])
+    }
+
+    @Test func aDeadlockThatStaysIsTemporary() throws {
+        let log = try LogDatabase()
+        let appender = try log.appender()
+        appender.step = { step in
+            guard step == .factsInserted else { return }
+            throw PostgresError(code: .server, sqlState: "40001", message: "could not serialize")
+        }
+        let error = #expect(throws: EventLogError.self) {
+            try appender.append(Sample.notifications(10))
+        }
+        #expect(error?.code == .temporary)
+        #expect(try log.count("select count(*) from ledger.event") == 0)
+    }
+
+    @Test func aBrokenUniqueKeyIsNamedAsCorruption() throws {
+        let log = try LogDatabase()
+        let appender = try log.appender()
+        _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])
+        // A head that was set back would number an event twice.
+        try log.connect().execute("update ledger.head set position = 0")
+        let error = #expect(throws: EventLogError.self) {
+            try appender.append([Sample.notification(stream: "1", uuid: "b")])
+        }
+        #expect(error?.code == .corrupt)
+        #expect(error?.sqlState == "23505")
+        #expect(try log.count("select count(*) from ledger.quarantine") == 0)
+    }
+
+    @Test func aFormerPrimaryIsTemporary() throws {
+        let log = try LogDatabase()
+        let connection = try log.connect(as: LogDatabase.roles.appender)
+        let appender = try Appender(connection)
+        _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])
+        try connection.execute("set default_transaction_read_only = on")
+        let error = #expect(throws: EventLogError.self) {
+            try appender.append([Sample.notification(stream: "1", uuid: "b")])
+        }
+        #expect(error?.code == .temporary)
+        #expect(error?.sqlState == "25006")
+    }
+}
