@@ -1,5 +1,7 @@
 import EventLog
 import Ledger
+import Postgres
+import Schema
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct AppendTests {

@@ -1,6 +1,7 @@
 import Crypto
 import Ledger
 import Postgres
+import Schema
 import Testing
 
 @testable import EventLog

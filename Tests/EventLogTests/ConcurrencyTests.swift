@@ -1,6 +1,7 @@
 import Dispatch
 import Ledger
 import Postgres
+import Schema
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Ledger
 import Postgres
+import Schema
 import TestSupport
 import Testing
 

@@ -1,6 +1,8 @@
 import Crypto
 import EventLog
 import Ledger
+import Postgres
+import Schema
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct PoisonTests {
