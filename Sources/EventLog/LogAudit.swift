@@ -59,7 +59,8 @@ public struct LogAudit {
         }
     }
 
-    private func runInside(_ kept: AuditHead?, _ progress: (Int64) -> Void) throws -> Report {
+    /// Checks the log as the session's own transaction sees it.
+    func runInside(_ kept: AuditHead?, _ progress: (Int64) -> Void) throws -> Report {
         let head = try reader.head()
         let apps = try reader.apps()
         var headers = HeaderCache(connection)

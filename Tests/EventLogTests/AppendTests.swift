@@ -4,9 +4,10 @@ import Postgres
 import Schema
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct AppendTests {
+struct AppendTests {
     @Test func newEventsGetDensePositionsInOrder() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let outcomes = try log.appender().append(Sample.notifications(450))
         #expect(outcomes == (1...450).map { .appended(position: $0) })
         #expect(try log.problems() == [])
@@ -14,6 +15,7 @@ import Testing
 
     @Test func aSecondDeliveryChangesNothing() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         let events = Sample.notifications(250)
         _ = try appender.append(events)
@@ -26,6 +28,7 @@ import Testing
 
     @Test func aRepeatWithinOneBatchIsOneEvent() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let event = Sample.notification(stream: "1", uuid: "a")
         let other = Sample.notification(stream: "1", uuid: "b")
         let outcomes = try log.appender().append([event, event, other, event])
@@ -40,6 +43,7 @@ import Testing
 
     @Test func anotherContentUnderAKeyKeepsTheFirstAndItsOwnBytes() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         let first = Sample.notification(stream: "1", uuid: "a", content: "A")
         let second = Sample.notification(stream: "1", uuid: "a", content: "B")
@@ -60,6 +64,7 @@ import Testing
 
     @Test func aConflictWithinOneBatchKeepsTheFirst() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let first = Sample.notification(stream: "1", uuid: "a", content: "A")
         let second = Sample.notification(stream: "1", uuid: "a", content: "B")
         let outcomes = try log.appender().append([first, second, first])
@@ -72,6 +77,7 @@ import Testing
     /// A state that comes back is a fact of its own: its key names what it follows.
     @Test func aStateThatReturnsIsAThirdEvent() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let events = ["A", "B", "A"].enumerated().map { index, content in
             Sample.event(
                 stream: "1",
@@ -87,6 +93,7 @@ import Testing
 
     @Test func twoAppsMayShareAStreamAndAKey() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let production = AppKey(bundleID: "com.example.app", environment: .production)
         let events = [
             Sample.notification(stream: "1", uuid: "a"),
@@ -102,6 +109,7 @@ import Testing
 
     @Test func everyAppendToAFoldableStreamLeavesAMark() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         _ = try appender.append(Sample.notifications(10))
         _ = try appender.append([Sample.notification(stream: "700", uuid: "later")])
@@ -116,6 +124,7 @@ import Testing
 
     @Test func timesOfRecordingNeverGoBackwards() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         try log.connect().execute("update ledger.head set recorded_at = '2999-01-01'")
         _ = try log.appender().append([Sample.notification(stream: "1", uuid: "a")])
         let event = try LogReader(log.connect()).event(at: 1)
@@ -124,6 +133,7 @@ import Testing
 
     @Test func whatWasKnownAtAnInstantIsAPrefix() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         _ = try appender.append(Sample.notifications(5))
         let reader = LogReader(try log.connect())
@@ -139,6 +149,7 @@ import Testing
 
     @Test func everyColumnIsReadBackAsItWasWritten() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         var event = Sample.notification(stream: "1", uuid: "a")
         event.subtype = "BILLING_RECOVERY"
         event.correlation = "run 7"

@@ -6,7 +6,7 @@ import Testing
 
 @testable import EventLog
 
-@Suite(.timeLimit(.minutes(3))) struct AuditTests {
+struct AuditTests {
     /// What a superuser who dropped the triggers could do, and what the audit says.
     static let tampering: [(sql: String, position: Int64)] = [
         ("update ledger.event set operator = 'Eve' where position = 7", 7),
@@ -51,7 +51,7 @@ import Testing
     ]
 
     /// Thirty events in three batches, with the triggers off.
-    private static func tampered(_ sql: String) throws -> LogDatabase {
+    private static func unguarded() throws -> LogDatabase {
         let log = try LogDatabase()
         let appender = try log.appender()
         let other = AppKey(bundleID: "com.example.app", environment: .production)
@@ -68,38 +68,35 @@ import Testing
         let rows = try connection.query(
             """
             select distinct tgrelid::regclass::text from pg_trigger
-            where tgname like 'refuse_%' and tgparentid = 0
+            where tgname like 'refuse\\_%'
             """
         )
         for row in 0..<rows.count {
             let table = rows.text(row, 0) ?? ""
             try connection.execute("alter table \(table) disable trigger user")
         }
-        let partitions = try connection.query(
-            "select part from ledger.slices('ledger.event')"
-                + " union select part from ledger.slices('ledger.evidence')"
-        )
-        for row in 0..<partitions.count {
-            let table = partitions.text(row, 0) ?? ""
-            try connection.execute("alter table \(table) disable trigger user")
-        }
-        try connection.execute(sql)
         return log
     }
 
-    @Test(arguments: tampering.indices)
-    func theAuditNamesTheFirstChange(_ index: Int) throws {
-        let (sql, position) = Self.tampering[index]
-        let log = try Self.tampered(sql)
-        let report = try LogAudit(log.connect()).run()
-        #expect(
-            report.difference?.position == position,
-            "\(sql): \(report.difference?.description ?? "nothing")"
-        )
+    @Test func theAuditNamesTheFirstChange() throws {
+        let log = try Self.unguarded()
+        defer { log.stayAlive() }
+        let connection = try log.connect()
+        for (sql, position) in Self.tampering {
+            try connection.execute("begin; \(sql)")
+            let report = try LogAudit(connection).runInside(nil) { _ in }
+            try connection.execute("rollback")
+            #expect(
+                report.difference?.position == position,
+                "\(sql): \(report.difference?.description ?? "nothing")"
+            )
+        }
+        #expect(try LogAudit(connection).run().difference == nil)
     }
 
     @Test func anUntouchedLogIsWhole() throws {
-        let log = try Self.tampered("select 1")
+        let log = try Self.unguarded()
+        defer { log.stayAlive() }
         let report = try LogAudit(log.connect(as: LogDatabase.roles.auditor)).run()
         #expect(report.difference == nil)
         #expect(report.events == 30)
@@ -107,7 +104,8 @@ import Testing
 
     /// Whoever cuts the tail and puts the head back is found by a head that was kept elsewhere.
     @Test func aCutTailShowsAgainstAKeptHead() throws {
-        let log = try Self.tampered("select 1")
+        let log = try Self.unguarded()
+        defer { log.stayAlive() }
         let kept = try LogReader(log.connect()).head()
         let connection = try log.connect()
         let before = try connection.query(
@@ -134,6 +132,7 @@ import Testing
 
     @Test func aKeptHeadOfAnEarlierDayStillHolds() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         _ = try appender.append(Sample.notifications(10))
         let kept = try LogReader(log.connect()).head()
@@ -157,6 +156,7 @@ import Testing
     /// Erasing the evidence and its salt leaves every other event's proof intact.
     @Test func aLeafDependsOnPersonalFieldsOnlyThroughTheirDigest() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         _ = try log.appender().append(Sample.notifications(2))
         let stored = try #require(try LogReader(log.connect()).event(at: 1))
         var erased = stored

@@ -8,10 +8,11 @@ import Testing
 
 @testable import EventLog
 
-@Suite(.timeLimit(.minutes(5))) struct ConcurrencyTests {
+struct ConcurrencyTests {
     /// Writers with sessions of their own, which partly send the same events.
     @Test func manyWritersGiveDensePositionsAndLoseNothing() throws {
         let log = try LogDatabase(on: .durable)
+        defer { log.stayAlive() }
         let failures = Mutex<[String]>([])
         let appended = Mutex<[Int64]>([])
         DispatchQueue.concurrentPerform(iterations: 6) { writer in
@@ -39,6 +40,7 @@ import Testing
     /// Two numbers picked at once would be one app, or one header, under two numbers.
     @Test func referenceRowsAreNumberedOnceByManyWriters() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let failures = Mutex<[String]>([])
         DispatchQueue.concurrentPerform(iterations: 6) { writer in
             do {
@@ -65,6 +67,7 @@ import Testing
     /// Whoever wrote without the head's lock is found out, not numbered over.
     @Test func aDeadlockIsTriedAgainFromTheStart() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         var failures = 3
         appender.step = { step in
@@ -80,6 +83,7 @@ import Testing
 
     @Test func aDeadlockThatStaysIsTemporary() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         appender.step = { step in
             guard step == .factsInserted else { return }
@@ -94,6 +98,7 @@ import Testing
 
     @Test func aBrokenUniqueKeyIsNamedAsCorruption() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let appender = try log.appender()
         _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])
         // A head that was set back would number an event twice.
@@ -108,6 +113,7 @@ import Testing
 
     @Test func aFormerPrimaryIsTemporary() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let connection = try log.connect(as: LogDatabase.roles.appender)
         let appender = try Appender(connection)
         _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])

@@ -4,7 +4,7 @@ import Postgres
 import Schema
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct RuleBookTests {
+struct RuleBookTests {
     private static let rules = AppRules(
         environment: .sandbox,
         gracePeriodDays: 16,
@@ -16,6 +16,7 @@ import Testing
 
     @Test func theSameRulesAreRecordedOnce() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let book = RuleBook(try log.connect(as: LogDatabase.roles.appender))
         let first = try book.record(Self.rules, of: Sample.app)
         #expect(first.rulesVersion == 1)
@@ -27,6 +28,7 @@ import Testing
 
     @Test func aChangeIsANewVersionBesideTheOld() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         let book = RuleBook(try log.connect(as: LogDatabase.roles.appender))
         try book.record(Self.rules, of: Sample.app)
         var changed = Self.rules
@@ -48,6 +50,7 @@ import Testing
     /// An app whose events came first had the default until somebody configured it.
     @Test func theFirstPolicyOfAnAppWithEventsDoesNotReachBack() throws {
         let log = try LogDatabase()
+        defer { log.stayAlive() }
         _ = try log.appender().append(Sample.notifications(1))
         let book = RuleBook(try log.connect(as: LogDatabase.roles.appender))
         var rules = Self.rules

@@ -3,17 +3,21 @@ import Postgres
 import Schema
 import TestSupport
 
-/// A migrated database with the roles `schematest_…`, dropped with the object.
-struct LogDatabase {
+/// One migrated database for the tests that leave it as it is.
+final class LogDatabase: Sendable {
     static let roles = Roles(prefix: "schematest")
 
-    let database: TestDatabase
+    static let shared = LogDatabase()
 
-    init() throws {
-        database = try TestDatabase.create(template: "schema-tests") { connection in
-            try Migrator(connection, roles: Self.roles).migrate()
+    private let database: Result<TestDatabase, any Error>
+
+    private init() {
+        database = Result {
+            let database = try TestDatabase.create()
+            try Migrator(database.connect(), roles: Self.roles).migrate()
+            return database
         }
     }
 
-    func connect() throws -> Connection { try database.connect() }
+    func connect() throws -> Connection { try database.get().connect() }
 }

@@ -5,7 +5,7 @@ import Schema
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct MigrationTests {
+struct MigrationTests {
     /// The folder of the migrations, found from this file's own place.
     private static let folder = URL(filePath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -36,6 +36,7 @@ import Testing
 
     @Test func aChangedMigrationStopsTheProgram() throws {
         let database = try TestDatabase.create()
+        defer { withExtendedLifetime(database) {} }
         let connection = try database.connect()
         let roles = Roles(prefix: "changed")
         let table = Migration(
@@ -85,6 +86,7 @@ import Testing
 
     @Test func severalProgramsMayMigrateAtOnce() async throws {
         let database = try TestDatabase.create()
+        defer { withExtendedLifetime(database) {} }
         let applied = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<4 {
                 group.addTask {
@@ -111,7 +113,7 @@ import Testing
     }
 
     @Test func everyTableSaysWhatARowIs() throws {
-        let connection = try LogDatabase().connect()
+        let connection = try LogDatabase.shared.connect()
         let rows = try connection.query(
             """
             select oid::regclass::text from pg_class

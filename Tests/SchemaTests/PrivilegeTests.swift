@@ -4,7 +4,7 @@ import Schema
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct PrivilegeTests {
+struct PrivilegeTests {
     private static func isAllowed(
         _ privilege: String,
         _ table: String,
@@ -41,13 +41,13 @@ import Testing
         _ privilege: String,
         _ isAllowed: Bool
     ) throws {
-        let connection = try LogDatabase().connect()
+        let connection = try LogDatabase.shared.connect()
         let found = try Self.isAllowed(privilege, table, role, connection)
         #expect(found == isAllowed, "\(role) \(privilege) \(table)")
     }
 
     @Test func noRoleCanLogIn() throws {
-        let connection = try LogDatabase().connect()
+        let connection = try LogDatabase.shared.connect()
         let rows = try connection.query(
             "select count(*) from pg_roles where rolname = any($1) and not rolcanlogin",
             [.textArray(LogDatabase.roles.all)]
@@ -57,7 +57,7 @@ import Testing
 
     /// A distributed PostgreSQL can only check what holds within one stream.
     @Test func everyKeyOfAPartitionedTableHoldsTheStream() throws {
-        let connection = try LogDatabase().connect()
+        let connection = try LogDatabase.shared.connect()
         let rows = try connection.query(
             """
             select conname::text from pg_constraint
@@ -85,7 +85,7 @@ import Testing
 
     /// Sequences, advisory locks and NOTIFY exist on one node only, or leave gaps.
     @Test func nothingThatIsBoundToOneNodeCarriesTheLog() throws {
-        let connection = try LogDatabase().connect()
+        let connection = try LogDatabase.shared.connect()
         let sequences = try connection.query(
             "select count(*) from pg_class where relkind = 'S'"
                 + " and relnamespace in ('ledger'::regnamespace, 'read_model'::regnamespace)"

@@ -45,9 +45,10 @@ begin
 end
 $$;
 
--- Total: what PostgreSQL cannot hold as text gives null, never an error.
+-- Total: what PostgreSQL cannot hold as text gives null, never an error. Parallel workers cannot
+-- run it, since catching an error needs a subtransaction.
 create function ledger.utf8_or_null(bytes bytea) returns text
-language plpgsql immutable parallel safe strict as $$
+language plpgsql immutable parallel unsafe strict as $$
 begin
     return convert_from(bytes, 'UTF8');
 exception when others then
