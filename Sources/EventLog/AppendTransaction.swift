@@ -4,6 +4,7 @@ internal import Postgres
 /// The steps of an append, for tests that stop the program between two of them.
 enum AppendStep: CaseIterable {
     case referencesWritten
+    case keysForeseen
     case headLocked
     case keysLookedUp
     case eventsInserted
@@ -22,10 +23,19 @@ struct AppendTransaction {
     struct ShortReturning: Error {}
 
     /// What is already there under a key.
-    private struct Kept {
+    struct Kept {
         var position: Int64
         var contentDigest: [UInt8]
     }
+
+    /// What was there under a batch's keys when the head stood at a position.
+    struct Foresight {
+        var position: Int64
+        var kept: [PreparedEvent.Identity: Kept]
+    }
+
+    /// From how many events on the keys are looked up before the head is locked as well.
+    static let foresightMin = 50
 
     /// How many rows one statement inserts; a statement may have 65,535 binds.
     private static let rowsPerStatement = 500
@@ -37,7 +47,10 @@ struct AppendTransaction {
     /// Writes a batch between BEGIN and COMMIT, which are the caller's.
     ///
     /// - Returns: what becomes of each event once COMMIT returns.
-    func write(_ events: [PreparedEvent]) throws -> [AppendOutcome] {
+    func write(
+        _ events: [PreparedEvent],
+        _ foresight: Foresight? = nil
+    ) throws -> [AppendOutcome] {
         // The head row is the lock: whoever holds it appends, so position order is commit order.
         let rows = try connection.query(
             """
@@ -51,7 +64,13 @@ struct AppendTransaction {
             let now = rows.instant(0, 2)
         else { throw EventLogError(.corrupt, "ledger.head has \(rows.count) rows, not one") }
         try step(.headLocked)
-        var kept = try lookUp(events)
+        var kept: [PreparedEvent.Identity: Kept]
+        if let foresight, foresight.position == last {
+            // Nobody appended since, so what was seen then still holds.
+            kept = foresight.kept
+        } else {
+            kept = try lookUp(events)
+        }
         try step(.keysLookedUp)
 
         var outcomes: [AppendOutcome] = []
@@ -80,6 +99,18 @@ struct AppendTransaction {
         }
         try insert(conflicts)
         return outcomes
+    }
+
+    /// Looks a long batch's keys up without holding the head; nil for a short one.
+    ///
+    /// The position is read first: if it is the same under the lock, nothing came between.
+    func foresee(_ events: [PreparedEvent]) throws -> Foresight? {
+        guard events.count >= Self.foresightMin else { return nil }
+        let rows = try connection.query("select position from ledger.head")
+        guard rows.count == 1, let position = rows.int(0, 0) else { return nil }
+        let kept = try lookUp(events)
+        try step(.keysForeseen)
+        return Foresight(position: position, kept: kept)
     }
 
     private func insert(

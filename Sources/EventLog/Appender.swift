@@ -183,12 +183,13 @@ extension Appender {
 
     private func attemptOnce(_ events: [PreparedEvent]) throws -> [AppendOutcome] {
         let transaction = AppendTransaction(connection: connection, apps: apps, step: step)
+        let foresight = try transaction.foresee(events)
         let outcomes: [AppendOutcome]
         do {
             try connection.execute(
                 "begin isolation level read committed; set local synchronous_commit = on"
             )
-            outcomes = try transaction.write(events)
+            outcomes = try transaction.write(events, foresight)
         } catch {
             // A rollback that fails has lost the session, and with it the transaction.
             if connection.isAlive { try? connection.execute("rollback") }

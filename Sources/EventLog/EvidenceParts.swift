@@ -147,8 +147,7 @@ struct EvidenceParts: Equatable {
                 !header.isEmpty,
                 let payload = Base64URL.decode(rest[..<second]),
                 let signature = Base64URL.decode(rest[(second + 1)...]),
-                signature.count == EvidenceParts.signatureLengthBytes,
-                Base64URL.decode(header) != nil
+                signature.count == EvidenceParts.signatureLengthBytes
             else { return nil }
             self.payload = payload
             self.signature = signature

@@ -135,14 +135,15 @@ public enum AppendOutcome: Hashable, Sendable {
 public enum BatchLimit: Sendable {
     /// 200 events: a webhook waits for the answer.
     case live
-    /// 2,000 events: a file is read.
+    /// 1,000 events: a file is read. The head is held for some 50 ms then, so that a webhook that
+    /// comes meanwhile hardly waits.
     case bulk
 
     /// The number.
     public var count: Int {
         switch self {
         case .live: 200
-        case .bulk: 2000
+        case .bulk: 1000
         }
     }
 }

@@ -18,9 +18,9 @@ struct ConcurrencyTests {
         DispatchQueue.concurrentPerform(iterations: 6) { writer in
             do {
                 let appender = try log.appender()
-                for round in 0..<20 {
+                for round in 0..<6 {
                     var events = Sample.notifications(10, prefix: "w\(writer)-\(round)-")
-                    events += Sample.notifications(6, prefix: "shared-\(round)-")
+                    events += Sample.notifications(60, prefix: "shared-\(round)-")
                     for outcome in try appender.append(events) {
                         if case .appended(let position) = outcome {
                             appended.withLock { $0.append(position) }
@@ -32,8 +32,26 @@ struct ConcurrencyTests {
             }
         }
         #expect(failures.withLock(\.self) == [])
-        let total = 6 * 20 * 10 + 20 * 6
+        let total = 6 * 6 * 10 + 6 * 60
         #expect(appended.withLock { $0.sorted() } == (1...Int64(total)).map(\.self))
+        #expect(try log.problems() == [])
+    }
+
+    /// A long batch's keys are looked up before the head is locked; another writer is faster.
+    @Test func whatAnotherWriterAddedMeanwhileIsSeenUnderTheLock() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        let events = Sample.notifications(80)
+        let appender = try log.appender()
+        var isFirst = true
+        appender.step = { step in
+            guard step == .keysForeseen, isFirst else { return }
+            isFirst = false
+            _ = try log.appender().append(Array(events[..<30]))
+        }
+        let outcomes = try appender.append(events)
+        #expect(outcomes[..<30] == (1...30).map { .duplicate(position: $0) }[...])
+        #expect(outcomes[30...] == (31...80).map { .appended(position: $0) }[...])
         #expect(try log.problems() == [])
     }
 
