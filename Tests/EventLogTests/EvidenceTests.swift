@@ -8,7 +8,7 @@ import Testing
 
 struct EvidenceTests {
     private static func parts(_ received: [UInt8]) -> EvidenceParts {
-        EvidenceParts(received, form: .jws) { _ in true }
+        EvidenceParts(received, form: .jws) { Base64URL.decode($0) != nil }
     }
 
     @Test func aNotificationIsTakenApartAndPutTogetherAgain() {
