@@ -36,6 +36,9 @@ enum ErrorQueue {
     /// A leftover entry would show up in the message of another call on the same thread.
     static func clear() { ERR_clear_error() }
 
+    /// Whether nothing was left behind on this thread.
+    static var isEmpty: Bool { ERR_peek_error() == 0 }
+
     /// Empties the queue and gives the first entry's reason.
     static func takeReason() -> String {
         defer { ERR_clear_error() }

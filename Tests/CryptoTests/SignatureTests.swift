@@ -1,5 +1,6 @@
-import Crypto
 import Testing
+
+@testable import Crypto
 
 /// Checking signatures at the edges of what r and s may be.
 @Suite struct SignatureTests {
@@ -72,6 +73,16 @@ import Testing
         }
         // Otherwise the sample would not have been worth much.
         #expect(shapes.count >= 6)
+    }
+
+    @Test func nothingIsLeftInTheErrorQueue() {
+        let all = [UInt8](repeating: 0xFF, count: 64)
+        #expect(!publicKey.isValidES256(signature: all, message: message[...]))
+        #expect(ErrorQueue.isEmpty)
+        #expect((try? Certificate(der: [0x30, 0x03, 0x02, 0x01])) == nil)
+        #expect(ErrorQueue.isEmpty)
+        #expect(ObjectIdentifier("no number") == nil)
+        #expect(ErrorQueue.isEmpty)
     }
 
     @Test func manyThreadsShareOneKey() async {
