@@ -129,6 +129,67 @@ struct ConcurrencyTests {
         #expect(try log.count("select count(*) from ledger.quarantine") == 0)
     }
 
+    /// Somebody wrote an event without the head's lock, between our look-up and our insert.
+    @Test func anEventThatSlippedPastTheHeadIsSeenOnTheSecondTry() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        let appender = try log.appender()
+        _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])
+        let event = Sample.notification(stream: "1", uuid: "b")
+        var isFirst = true
+        appender.step = { step in
+            guard step == .keysLookedUp, isFirst else { return }
+            isFirst = false
+            try log.connect().query(
+                """
+                insert into ledger.event
+                select 1000, signed_at, recorded_at, app_id, stream, 'n:b', kind,
+                    notification_type, subtype, provenance, correlation, $1, sealed_digest
+                from ledger.event
+                """,
+                [.bytes(event.contentDigest)]
+            )
+        }
+        #expect(try appender.append([event]) == [.duplicate(position: 1000)])
+        #expect(try log.count("select count(*) from ledger.event") == 2)
+        #expect(try log.count("select count(*) from ledger.evidence") == 1)
+    }
+
+    @Test func aHeadThatStaysLockedIsTemporary() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        let holder = try log.connect()
+        try holder.execute("begin")
+        try holder.query("select from ledger.head for update")
+        let appender = try log.appender()
+        let error = #expect(throws: EventLogError.self) {
+            try appender.append([Sample.notification(stream: "1", uuid: "a")])
+        }
+        #expect(error?.code == .temporary)
+        #expect(error?.sqlState == "55P03")
+        try holder.execute("rollback")
+        #expect(
+            try appender.append([Sample.notification(stream: "1", uuid: "a")])
+                == [.appended(position: 1)]
+        )
+    }
+
+    /// A session or a server that trades durability for speed does not lower what append says.
+    @Test func aBatchIsCommittedToTheDiskWhateverTheSessionSays() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        let connection = try log.connect(as: LogDatabase.roles.appender)
+        try connection.execute("set synchronous_commit = off")
+        let appender = try Appender(connection)
+        var settings: [String?] = []
+        appender.step = { step in
+            guard step == .headUpdated else { return }
+            settings.append(try connection.query("show synchronous_commit").text(0, 0))
+        }
+        _ = try appender.append([Sample.notification(stream: "1", uuid: "a")])
+        #expect(settings == ["on"])
+    }
+
     @Test func aFormerPrimaryIsTemporary() throws {
         let log = try LogDatabase()
         defer { log.stayAlive() }

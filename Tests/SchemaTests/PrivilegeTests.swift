@@ -19,6 +19,10 @@ struct PrivilegeTests {
     }
 
     @Test(arguments: [
+        ("owner", "ledger.event", "delete", false),
+        ("owner", "ledger.event_07", "truncate", false),
+        ("owner", "ledger.evidence_31", "update", false),
+        ("owner", "ledger.batch", "update", false),
         ("reader", "ledger.evidence", "select", false),
         ("reader", "ledger.event", "select", false),
         ("reader", "read_model.current", "select", true),
