@@ -43,20 +43,44 @@ public final class LineReader {
     ///
     /// - Throws: `InputError` for a file that is not there, cannot be read, is a directory or is
     ///   no text (compressed, UTF-16, binary).
-    public init(path: String, limitBytes: Int = LineReader.lineSizeMaxBytes) throws(InputError) {
-        name = path == "-" ? "standard input" : path
+    public convenience init(
+        path: String,
+        limitBytes: Int = LineReader.lineSizeMaxBytes
+    ) throws(InputError) {
+        if path == "-" {
+            try self.init(descriptor: 0, name: "standard input", limitBytes: limitBytes)
+            return
+        }
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw InputError(
+                code: errno == ENOENT ? .notFound : .unreadable,
+                message: "cannot read \(path): \(systemMessage(errno))"
+            )
+        }
+        try self.init(descriptor: descriptor, name: path, limitBytes: limitBytes)
+    }
+
+    /// Reads from an open descriptor, which is closed with the reader unless it is 0.
+    ///
+    /// - Throws: `InputError` for a directory and for what is no text.
+    package init(
+        descriptor: Int32,
+        name: String,
+        limitBytes: Int = LineReader.lineSizeMaxBytes
+    ) throws(InputError) {
+        self.descriptor = descriptor
+        self.name = name
         self.limitBytes = limitBytes
         chunk = [UInt8](repeating: 0, count: Self.chunkSizeBytes)
-        descriptor = path == "-" ? 0 : unsafe open(path, O_RDONLY | O_CLOEXEC)
-        let openError = errno
         var status = stat()
         let isKnown = unsafe fstat(descriptor, &status) == 0
         let kind = status.st_mode & S_IFMT
         sizeBytes = isKnown && kind == S_IFREG ? Int(status.st_size) : nil
         guard isKnown else {
             throw InputError(
-                code: openError == ENOENT ? .notFound : .unreadable,
-                message: "cannot read \(name): \(systemMessage(openError))"
+                code: .unreadable,
+                message: "cannot read \(name): \(systemMessage(errno))"
             )
         }
         guard kind != S_IFDIR else {

@@ -8,6 +8,7 @@ enum Program {
 
     /// The commands in the order of the overview.
     static let commands: [Command] = [
+        DemoCommand.command,
         VerifyCommand.command,
         IngestCommand.command,
         RebuildCommand.command,
@@ -17,12 +18,14 @@ enum Program {
         EvidenceCommand.command,
         AuditCommands.head,
         AuditCommands.verify,
+        SimulateCommand.command,
         MigrateCommand.command,
         ConfigCheckCommand.command,
         DatabaseCommands.start,
         DatabaseCommands.stop,
         DatabaseCommands.status,
         DatabaseCommands.psql,
+        BenchCommands.ingest,
     ]
 
     /// Runs the command that the words name, and says what went wrong if something did.
@@ -57,8 +60,11 @@ enum Program {
         } catch is OutputClosed {
             return .done
         } catch {
-            // After a signal the server may be gone before we are: that is no news.
-            if Interruption.isRequested { Interruption.waitForEnd() }
+            if Interruption.isRequested {
+                // After a signal the server may be gone before we are: that is no news.
+                guard Interruption.isCooperative else { Interruption.waitForEnd() }
+                return .someRejected
+            }
             let failure = CommandFailure(error)
             printError("subledger \(command.name): \(failure.message)")
             if failure.showsUsage { printError("\n\(command.usage)") }

@@ -122,7 +122,7 @@ struct EntitlementTable {
     private(set) var table = TextTable(
         "subscription",
         "env",
-        "~product",
+        "<product",
         "~state",
         "Apple",
         "policy",

@@ -33,7 +33,12 @@ final class Database {
             try Migrator(database.connect(), extra: ReadModels.migrations).check()
             return database
         }
-        let database = try embedded(directory: directory)
+        return try migrated(embedded(directory: directory))
+    }
+
+    /// The embedded server's database with the schema that this program needs.
+    static func migrated(_ server: EmbeddedServer) throws -> Database {
+        let database = Database(conninfo: server.conninfo, server: server)
         try Migrator(database.connect(), extra: ReadModels.migrations).migrate()
         return database
     }
@@ -44,7 +49,8 @@ final class Database {
         _ configuration: Configuration? = nil
     ) throws -> Database {
         if let url = url(arguments, configuration) { return Database(conninfo: url, server: nil) }
-        return try embedded(directory: EmbeddedServer.defaultDirectory)
+        let server = try embedded(directory: EmbeddedServer.defaultDirectory)
+        return Database(conninfo: server.conninfo, server: server)
     }
 
     /// The server that is named instead of the embedded one.
@@ -82,12 +88,12 @@ final class Database {
         printError("*** UNSAFE SERVER: \(names) off; a crash may lose confirmed events ***")
     }
 
-    private static func embedded(directory: String) throws -> Database {
-        let server = try EmbeddedServer.open(directory: directory) { step in
+    /// The embedded server of a folder, started where needed.
+    static func embedded(directory: String) throws -> EmbeddedServer {
+        try EmbeddedServer.open(directory: directory) { step in
             // Only a person waits and wonders; a log would be full of it.
             if Terminal.isError { printError(Terminal.dim("subledger: \(step)")) }
         }
-        return Database(conninfo: server.conninfo, server: server)
     }
 }
 
@@ -117,8 +123,8 @@ enum Role: Sendable {
 struct Sessions: Sendable {
     /// How to reach the database.
     let conninfo: String
-    /// Who the sessions act as.
-    let role: Role
+    /// Who the sessions act as, nil for whoever logs in.
+    let role: Role?
 
     /// Opens a session.
     ///
@@ -126,6 +132,7 @@ struct Sessions: Sendable {
     /// server that somebody set up has its own rights already.
     func open() throws -> Connection {
         let connection = try Connection(conninfo)
+        guard let role else { return connection }
         let rows = try connection.query("select current_setting('is_superuser') = 'on'")
         if rows.bool(0, 0) == true {
             let roles = try Migrator.defaultRoles(connection)

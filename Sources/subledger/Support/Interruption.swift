@@ -37,7 +37,11 @@ enum Interruption {
         }
     }
 
-    /// Runs `body`, which looks at `isRequested` and returns soon when it is set.
+    /// Whether the command ends by itself when it is asked to stop.
+    static var isCooperative: Bool { state.withLock { $0.isCooperative } }
+
+    /// Runs `body`, which looks at `isRequested` and returns soon when it is set; what follows does
+    /// so too.
     static func cooperatively<Value>(_ body: () throws -> Value) rethrows -> Value {
         state.withLock { $0.isCooperative = true }
         return try body()

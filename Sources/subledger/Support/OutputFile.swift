@@ -3,8 +3,8 @@ internal import Glibc
 /// A file that appears whole or not at all.
 ///
 /// It is written under another name beside its place and renamed by `finish()`; without that, and
-/// on Ctrl-C, it is removed. A path that is no ordinary file (`/dev/stdout`, a pipe) is written as
-/// it is.
+/// on Ctrl-C, it is removed. Standard output, `-`, and a path that is no ordinary file (a pipe) are
+/// written as they are.
 final class OutputFile {
     private let path: String
     private let temporaryPath: String?
@@ -20,10 +20,13 @@ final class OutputFile {
         self.path = path
         var status = stat()
         let exists = unsafe stat(path, &status) == 0
-        let isOrdinary = !exists || status.st_mode & S_IFMT == S_IFREG
+        // What `/dev/stdout` stands for may be an ordinary file, but not one to be renamed.
+        let isOrdinary =
+            path != "-" && !path.hasPrefix("/dev/") && !path.hasPrefix("/proc/")
+            && (!exists || status.st_mode & S_IFMT == S_IFREG)
         temporaryPath = isOrdinary ? "\(path).part-\(getpid())" : nil
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (isOrdinary ? O_TRUNC : 0)
-        descriptor = unsafe open(temporaryPath ?? path, flags, 0o644)
+        descriptor = path == "-" ? dup(1) : unsafe open(temporaryPath ?? path, flags, 0o644)
         output = Output(descriptor: descriptor, name: path)
         guard descriptor >= 0 else {
             isOpen = false
@@ -59,5 +62,15 @@ final class OutputFile {
             _ = unsafe unlink(temporaryPath)
             throw CommandFailure.input("cannot write \(path): \(reason)")
         }
+    }
+}
+
+/// Makes a folder and those above it where they are missing.
+func makeFolder(_ path: String) throws(CommandFailure) {
+    var made = path.hasPrefix("/") ? "/" : ""
+    for part in path.split(separator: "/") {
+        made += part + "/"
+        guard unsafe mkdir(made, 0o755) != 0, errno != EEXIST else { continue }
+        throw .input("cannot make the folder \(made): \(unsafe String(cString: strerror(errno)))")
     }
 }

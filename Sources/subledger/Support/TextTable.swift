@@ -8,6 +8,8 @@ struct TextTable {
         var isNumeric = false
         /// Whether its texts may be cut where the table is too wide.
         var mayShrink = false
+        /// Whether they lose their beginning and not their end: that of a product tells little.
+        var losesBeginning = false
     }
 
     private let columns: [Column]
@@ -19,13 +21,15 @@ struct TextTable {
     /// Makes an empty table.
     init(_ columns: [Column]) { self.columns = columns }
 
-    /// Makes an empty table from headings; `#` before one aligns to the right, `~` lets it shrink.
+    /// Makes an empty table from headings; `#` before one aligns to the right, `~` lets it shrink,
+    /// `<` lets it shrink at the beginning of its texts.
     init(_ titles: String...) {
         columns = titles.map { title in
             Column(
-                title: String(title.drop { $0 == "#" || $0 == "~" }),
+                title: String(title.drop { "#~<".contains($0) }),
                 isNumeric: title.hasPrefix("#"),
-                mayShrink: title.hasPrefix("~")
+                mayShrink: title.hasPrefix("~") || title.hasPrefix("<"),
+                losesBeginning: title.hasPrefix("<")
             )
         }
     }
@@ -66,7 +70,13 @@ struct TextTable {
         var result = ""
         for (index, cell) in cells.enumerated() {
             if index > 0 { result += "  " }
-            let text = cell.count > widths[index] ? cell.prefix(widths[index] - 1) + "…" : cell[...]
+            var text = cell
+            if cell.count > widths[index] {
+                let room = widths[index] - 1
+                text =
+                    columns[index].losesBeginning
+                    ? "…" + cell.suffix(room) : cell.prefix(room) + "…"
+            }
             let padding = String(repeating: " ", count: widths[index] - text.count)
             result += columns[index].isNumeric ? padding + text : text + padding
         }
