@@ -47,7 +47,7 @@ enum Subledger {
     ) throws -> Run {
         let process = process(words, in: folder, database: database)
         let files = ["out", "err"].map { "\(folder)/.\($0)-\(UUID().uuidString)" }
-        for file in files { FileManager.default.createFile(atPath: file, contents: nil) }
+        for file in files { try Data().write(to: URL(filePath: file)) }
         defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }
         process.standardOutput = FileHandle(forWritingAtPath: files[0])
         process.standardError = FileHandle(forWritingAtPath: files[1])

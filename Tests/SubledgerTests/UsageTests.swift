@@ -144,7 +144,7 @@ import Testing
         #expect(lines[1].contains("314572800 bytes"))
         #expect(lines[2].contains("\"line\":3,"))
         var usage = rusage()
-        getrusage(__rusage_who(rawValue: RUSAGE_CHILDREN.rawValue), &usage)
+        getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
         #expect(usage.ru_maxrss < 200_000, "\(usage.ru_maxrss) KiB")
     }
 
