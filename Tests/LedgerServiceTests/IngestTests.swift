@@ -235,10 +235,7 @@ import Testing
 
     @Test func whatASlowWriterHasSentIsAppendedBeforeItSendsMore() throws {
         let pipe = Pipe()
-        let reader = try LineReader(
-            descriptor: dup(pipe.fileHandleForReading.fileDescriptor),
-            name: "pipe"
-        )
+        let descriptor = dup(pipe.fileHandleForReading.fileDescriptor)
         let first = sample.purchase(1) + [0x0A]
         let second = sample.purchase(2) + [0x0A]
         let verifier = try sample.verifier()
@@ -247,7 +244,8 @@ import Testing
         let appended = Mutex(0)
         DispatchQueue.global().async {
             let ingest = Ingest(verifier: verifier) { try database.connect() }
-            let report = try? ingest.run(reader, now: IngestSample.now)
+            let reader = try? LineReader(descriptor: descriptor, name: "pipe")
+            let report = try? reader.map { try ingest.run($0, now: IngestSample.now) }
             appended.withLock { $0 = report?.appended ?? -1 }
             isOver.signal()
         }
