@@ -15,6 +15,8 @@ public final class Ingest {
     static let chunksAheadMax = 24
     /// How many bytes of documents wait for one append.
     static let batchSizeMaxBytes = 16 << 20
+    /// How long a line waits to be appended together with later ones.
+    static let batchAgeMax = Duration.seconds(1)
     /// How often a lost session is opened anew before giving up.
     static let reconnections = 3
 
@@ -70,17 +72,22 @@ public final class Ingest {
         var batch = Batch()
         while true {
             while !pipeline.isFull, !listener.shouldStop(),
+                reader.isReady || pipeline.isEmpty && batch.lines.isEmpty,
                 let chunk = try reader.lines(max: Self.chunkLinesMax)
             {
                 pipeline.give(chunk)
             }
-            guard let judged = pipeline.take() else { break }
+            guard let judged = pipeline.take() else {
+                if batch.lines.isEmpty { break }
+                try append(&batch, listener)
+                continue
+            }
             for line in judged {
                 batch.add(line)
                 if batch.isFull { try append(&batch, listener) }
             }
+            if batch.age > Self.batchAgeMax { try append(&batch, listener) }
         }
-        try append(&batch, listener)
         report.isStopped = listener.shouldStop()
         return report
     }
@@ -234,6 +241,10 @@ private struct Batch {
     var admittedCount = 0
     var sizeBytes = 0
     var hasUnattributed = false
+    private let start = ContinuousClock.now
+
+    /// How long ago it was begun.
+    var age: Duration { lines.isEmpty ? .zero : ContinuousClock.now - start }
 
     /// The events among the lines, in order.
     var events: [NewEvent] {

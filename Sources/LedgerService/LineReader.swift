@@ -135,15 +135,21 @@ public final class LineReader {
     package func lines(max linesMax: Int) throws(InputError) -> [Line]? {
         var lines: [Line] = []
         var sizeBytes = 0
-        while lines.count < linesMax, sizeBytes < Self.pieceSizeMaxBytes, let line = try next() {
+        while lines.count < linesMax, sizeBytes < Self.pieceSizeMaxBytes {
+            // What a slow writer has sent is not to wait for what it will send.
+            guard lines.isEmpty || isReady, let line = try next() else { break }
             if case .text(_, let bytes) = line { sizeBytes += bytes.count }
             lines.append(line)
         }
         return lines.isEmpty ? nil : lines
     }
 
-    /// Whether another line is at hand without waiting for whoever writes it.
-    package var hasLineAtHand: Bool { newlineIndex() != nil }
+    /// Whether there is more to read without waiting for whoever writes it.
+    package var isReady: Bool {
+        guard sizeBytes == nil, newlineIndex() == nil else { return true }
+        var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&request, 1, 0) != 0
+    }
 
     /// Where the next line feed is in what was read, nil when there is none yet.
     private func newlineIndex() -> Int? {

@@ -31,6 +31,9 @@ package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
     /// Whether a result must be taken before more work is given.
     package var isFull: Bool { pieces.count - first >= depth }
 
+    /// Whether no result is left to be taken.
+    package var isEmpty: Bool { pieces.count == first }
+
     /// Gives a piece of work; only while the pipeline is not full.
     package func give(_ input: Input) {
         precondition(!isFull, "a full pipeline takes no more work")

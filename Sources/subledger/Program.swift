@@ -25,7 +25,9 @@ enum Program {
         DatabaseCommands.stop,
         DatabaseCommands.status,
         DatabaseCommands.psql,
+        BenchCommands.verify,
         BenchCommands.ingest,
+        BenchCommands.rebuild,
     ]
 
     /// Runs the command that the words name, and says what went wrong if something did.

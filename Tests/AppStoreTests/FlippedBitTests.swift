@@ -5,7 +5,7 @@ import Ledger
 import Testing
 
 /// One changed bit anywhere makes a text worthless.
-@Suite(.timeLimit(.minutes(2))) struct FlippedBitTests {
+@Suite struct FlippedBitTests {
     private static let seed: UInt64 = 20_250_101
 
     /// The reasons that a flipped bit may have: nothing about content or identity is ever reached.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(1))) struct EntitlementQueryTests {
+@Suite struct EntitlementQueryTests {
     /// A month, cancelled on day 10, with a change of plan announced on day 20.
     private static func life() throws -> LogFixture {
         let log = try LogFixture()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(1))) struct ExplanationTests {
+@Suite struct ExplanationTests {
     private static func refunded() throws -> LogFixture {
         let log = try LogFixture()
         var refund = LogFixture.month(1)

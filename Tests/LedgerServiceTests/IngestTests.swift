@@ -1,7 +1,9 @@
 import AppStoreSimulator
+import Foundation
 import Ledger
 import LedgerService
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -229,5 +231,35 @@ import Testing
         #expect(report.isStopped)
         #expect(report.read > 0 && report.read < 3000)
         expectWhole(report)
+    }
+
+    @Test func whatASlowWriterHasSentIsAppendedBeforeItSendsMore() throws {
+        let pipe = Pipe()
+        let descriptor = dup(pipe.fileHandleForReading.fileDescriptor)
+        let first = sample.purchase(1) + [0x0A]
+        let second = sample.purchase(2) + [0x0A]
+        let verifier = try sample.verifier()
+        let database = sample.database
+        let isOver = DispatchSemaphore(value: 0)
+        let appended = Mutex(0)
+        DispatchQueue.global().async {
+            let ingest = Ingest(verifier: verifier) { try database.connect() }
+            let reader = try? LineReader(descriptor: descriptor, name: "pipe")
+            let report = try? reader.map { try ingest.run($0, now: IngestSample.now) }
+            appended.withLock { $0 = report?.appended ?? -1 }
+            isOver.signal()
+        }
+        let writer = pipe.fileHandleForWriting
+        writer.write(Data(first))
+        var tries = 0
+        while try sample.count("select position from ledger.head") == 0, tries < 600 {
+            usleep(50_000)
+            tries += 1
+        }
+        #expect(try sample.count("select position from ledger.head") == 1)
+        writer.write(Data(second))
+        try writer.close()
+        isOver.wait()
+        #expect(appended.withLock { $0 } == 2)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(2))) struct ProjectorTests {
+@Suite struct ProjectorTests {
     @Test func aSecondRunFindsNothingToDo() throws {
         let log = try LogFixture()
         try log.appendLives(30)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(1))) struct ReadModelViewTests {
+@Suite struct ReadModelViewTests {
     /// The columns of the published views: they are only ever added to, at the end.
     private static let published = [
         "original_transaction_id text", "environment text", "bundle_id text", "product_id text",

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(2))) struct RebuildTests {
+@Suite struct RebuildTests {
     @Test func rebuildingGivesTheRowsThatLiveProjectingGave() throws {
         let log = try LogFixture()
         try log.appendLives(120)

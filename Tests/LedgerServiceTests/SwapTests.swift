@@ -6,7 +6,7 @@ import Testing
 
 @testable import LedgerService
 
-@Suite(.timeLimit(.minutes(2))) struct SwapTests {
+@Suite struct SwapTests {
     @Test func readersNeverSeeAnEmptyOrMixedAnswerWhileGenerationsAreSwapped() throws {
         let log = try LogFixture()
         try log.appendLives(80)

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct BindTests {
+@Suite struct BindTests {
     @Test(arguments: [
         ("bool", Bind.bool(true)), ("smallint", .int(-32_768)), ("integer", .int(2_147_483_647)),
         ("bigint", .int(.min)), ("text", .text("")), ("text", .text("å 𝄞 'quoted' \\ \n")),

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ConnectionTests {
+@Suite struct ConnectionTests {
     @Test func anErrorKeepsItsStateAndTheSessionGoesOn() throws {
         try withDatabase { connection in
             try connection.execute("create table t (a int primary key); insert into t values (1)")

@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct CopyTests {
+@Suite struct CopyTests {
     /// One value of each type that a COPY carries.
     struct Row: Equatable {
         var bigint: Int64?

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What the private server survives, and what it says when it cannot.
-@Suite(.timeLimit(.minutes(5))) struct EmbeddedFailureTests {
+@Suite struct EmbeddedFailureTests {
     @Test func aKilledCommandLeavesTheServerToTheNextOne() async throws {
         let folder = try EmbeddedFolder()
         let directory = folder.directory

@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct EmbeddedServerTests {
+@Suite struct EmbeddedServerTests {
     @Test func theFirstOpenMakesTheServerAndTheLastCloseStopsIt() throws {
         let folder = try EmbeddedFolder()
         #expect(try folder.status().dataFolder == nil)

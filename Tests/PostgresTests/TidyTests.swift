@@ -33,6 +33,19 @@ import Testing
         }
     }
 
+    @Test func everyLinkInProseLeadsSomewhere() {
+        for file in Repository.files(endingIn: [".md"]) {
+            let folder = FileSystem.parent(of: "/" + file.path)
+            for part in file.lines.joined(separator: "\n").split(separator: "](").dropFirst() {
+                let target = part.prefix { $0 != ")" && $0 != "#" }
+                if target.isEmpty || target.contains("://") { continue }
+                if !FileSystem.exists("\(Repository.root)\(folder)/\(target)") {
+                    Issue.record("\(file.path) links to \(target)")
+                }
+            }
+        }
+    }
+
     @Test func noFileNamesAPlaceOfOneMachine() {
         let places = ["/" + "work/", "/" + "root/", "/" + "home/"]
         for file in Repository.files(endingIn: [".swift", ".sql", ".md", ".h", "Makefile", "run"]) {
@@ -125,7 +138,7 @@ private enum Repository {
         }
     }
 
-    private static let root: String = {
+    static let root: String = {
         // Tests/PostgresTests/TidyTests.swift
         var path = #filePath
         for _ in 0..<3 { path = FileSystem.parent(of: path) }

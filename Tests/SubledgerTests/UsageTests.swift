@@ -144,12 +144,12 @@ import Testing
         #expect(lines[1].contains("314572800 bytes"))
         #expect(lines[2].contains("\"line\":3,"))
         var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
+        _ = unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
         #expect(usage.ru_maxrss < 200_000, "\(usage.ru_maxrss) KiB")
     }
 
     @Test func aReaderThatGoesAwayIsNoError() throws {
-        let path = try folder.file("many", String(repeating: "a.b.c\n", count: 50_000))
+        let path = try folder.file("many", String(repeating: "a.b\n", count: 50_000))
         let shell = Process()
         shell.executableURL = URL(filePath: "/bin/sh")
         shell.arguments = ["-c", "\"$0\" verify \"$1\" 2>\"$2\" | head -1", Subledger.path, path]

@@ -24,6 +24,66 @@ enum BenchCommands {
         }
     )
 
+    static let verify = Command(
+        name: "bench verify",
+        summary: "Measure verification against openssl speed.",
+        options: [
+            .value("--seconds", "N", "how long each figure is measured (default 1)"), .json,
+        ],
+        details: "On one core, with made-up certificates; no database is needed.",
+        run: { arguments in
+            _ = try arguments.operands()
+            let seconds = try arguments.integer("--seconds", in: 1...60) ?? 1
+            say("verifying")
+            let output = Output.standard()
+            let lines = VerifyBenchmark.run(seconds: Double(seconds))
+            if arguments.has("--json") {
+                try output.line(json(lines))
+            } else {
+                for line in lines { try output.line(line.text) }
+            }
+            try output.flush()
+            return .done
+        }
+    )
+
+    static let rebuild = Command(
+        name: "bench rebuild",
+        summary: "Measure rebuilding and live folding against raw COPY.",
+        options: [
+            .value("--subscriptions", "N", "with ten events each (default 20000)")
+        ],
+        details: "It works in a database of its own on the embedded server and drops it.",
+        run: { arguments in
+            _ = try arguments.operands()
+            let count = try arguments.integer("--subscriptions", in: 1...10_000_000) ?? 20_000
+            try inScratchDatabase { sessions, output in
+                let result = try RebuildBenchmark { try sessions.open() }
+                    .run(subscriptions: Int(count)) { say($0) }
+                try output.write(RebuildBenchmark.text(result))
+            }
+            return .done
+        }
+    )
+
+    private static func json(_ lines: [BenchmarkLine]) -> String {
+        var json = JSONWriter(pretty: true)
+        json.beginArray()
+        for line in lines {
+            json.beginObject()
+            json.member("name", line.name)
+            json.key("value")
+            json.raw(fixed(line.value, 2).utf8)
+            json.member("unit", line.unit)
+            json.key("ratio")
+            if let ratio = line.ratio { json.raw(fixed(ratio, 3).utf8) } else { json.null() }
+            json.member("bound", line.bound)
+            json.endObject()
+        }
+        json.endArray()
+        return json.text
+    }
+
     /// Says what is done next.
     static func say(_ step: String) { printError(Terminal.dim("bench: \(step)")) }
 

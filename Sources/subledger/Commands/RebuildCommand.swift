@@ -10,11 +10,14 @@ enum RebuildCommand {
         summary: "Make the read models anew from the ledger and swap them in.",
         operands: "[NAME]…",
         options: [.database, .config, .json],
-        details: """
-            Without a name all of them are made. Readers see the old rows until the new ones are
-            whole; killed at any moment it leaves them as they were. Read models: \
-            \(ReadModels.names.joined(separator: ", ")).
-            """,
+        details: wrapped(
+            "Without a name all of them are made: "
+                + ReadModels.names.joined(separator: ", ")
+                + ". Readers see the old rows until the new ones are whole; killed at any moment "
+                + "it leaves them as they were.",
+            width: 80,
+            hangingBy: 0
+        ),
         run: run
     )
 

@@ -53,11 +53,10 @@ enum VerifyCommand {
         }
         var areAllTrusted = true
         while true {
-            // A person who types line after line gets an answer to each.
-            let linesMax = reader.sizeBytes == nil ? 1 : chunkLinesMax
-            while !pipeline.isFull, let chunk = try reader.lines(max: linesMax) {
+            while !pipeline.isFull, pipeline.isEmpty || reader.isReady,
+                let chunk = try reader.lines(max: chunkLinesMax)
+            {
                 pipeline.give(chunk)
-                if reader.sizeBytes == nil, !reader.hasLineAtHand { break }
             }
             guard let lines = pipeline.take() else { break }
             for line in lines {
@@ -65,7 +64,8 @@ enum VerifyCommand {
                 try output.write(line.json)
                 try output.line()
             }
-            if reader.sizeBytes == nil { try output.flush() }
+            // A person who types line after line gets an answer to each.
+            if !reader.isReady { try output.flush() }
         }
         try output.flush()
         return areAllTrusted ? .done : .someRejected
