@@ -9,18 +9,23 @@ public struct DeliveryFaults: Hashable, Sendable {
     public var lossRate: Double
     /// The share that is held up for some minutes on the way.
     public var jitterRate: Double
+    /// The share that failed six times and comes by a later reading of Apple's history, days to
+    /// months late; that is what really puts a subscription's news out of order.
+    public var replayRate: Double
 
     /// Makes a set of rates, each from 0 to 1.
     public init(
         duplicateRate: Double,
         delayRate: Double,
         lossRate: Double,
-        jitterRate: Double
+        jitterRate: Double,
+        replayRate: Double
     ) {
         self.duplicateRate = duplicateRate
         self.delayRate = delayRate
         self.lossRate = lossRate
         self.jitterRate = jitterRate
+        self.replayRate = replayRate
     }
 
     /// Everything arrives once, in order of `signedDate`.
@@ -28,7 +33,8 @@ public struct DeliveryFaults: Hashable, Sendable {
         duplicateRate: 0,
         delayRate: 0,
         lossRate: 0,
-        jitterRate: 0
+        jitterRate: 0,
+        replayRate: 0
     )
 
     /// A receiver with outages behind a shaky network.
@@ -36,7 +42,8 @@ public struct DeliveryFaults: Hashable, Sendable {
         duplicateRate: 0.06,
         delayRate: 0.12,
         lossRate: 0.02,
-        jitterRate: 0.2
+        jitterRate: 0.2,
+        replayRate: 0.08
     )
 
     /// When Apple tries again, in hours after the first attempt.
@@ -50,6 +57,8 @@ public struct DeliveryFaults: Hashable, Sendable {
         let isLost = random.chance(lossRate)
         let isRepeated = random.chance(duplicateRate)
         let isHeldUp = random.chance(jitterRate)
+        let isReplayed = random.chance(replayRate)
+        let replay = random.between(7 * Span.day, 90 * Span.day)
         let attempt = random.weighted([
             (weight: 50.0, choice: 0), (24, 1), (14, 2), (8, 3), (4, 4),
         ])
@@ -60,6 +69,7 @@ public struct DeliveryFaults: Hashable, Sendable {
             arrival += Self.retryHours[attempt] * Span.hour
             arrival += random.between(0, 5 * Span.minute)
         }
+        if isReplayed { arrival = first + replay }
         guard isRepeated else { return [arrival] }
         // The answer to an attempt that succeeded got lost, so Apple tries again.
         let next = isDelayed ? min(attempt + 1, 4) : 0

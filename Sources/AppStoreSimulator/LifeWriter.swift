@@ -57,8 +57,10 @@ struct LifeWriter {
         var offer: NoticeOffer?
         var end = product.length.end(from: start)
         if random.chance(0.35) {
-            offer = NoticeOffer(type: 1, discountType: "FREE_TRIAL", period: "P1W")
-            end = start + (product.length == .week ? 3 : 7) * Span.day
+            let days: Int64 = product.length == .week ? 3 : 7
+            let period = days == 3 ? "P3D" : "P1W"
+            offer = NoticeOffer(type: 1, discountType: "FREE_TRIAL", period: period)
+            end = start + days * Span.day
             events.append(.trial)
         }
         open(product, from: start, to: end, reason: .purchase, offer: offer)

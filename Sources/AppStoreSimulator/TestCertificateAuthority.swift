@@ -185,12 +185,12 @@ public struct TestCertificateAuthority: Sendable {
             for test data, is signed by a key that anybody can compute, and stands for no person \
             and no company.
             """
-        // One policy (2.23.140.1.2.1 stands in for Apple's) with a user notice, in DER.
+        // One policy (2.999.1, the arc for examples, stands in for Apple's) with a user notice, in DER.
         let text = [0x0c, 0x81, UInt8(notice.utf8.count)] + Array(notice.utf8)
         let explicit = wrapped(0x30, text)
         let qualifierID: [UInt8] = [0x06, 0x08, 0x2b, 6, 1, 5, 5, 7, 2, 2]
         let qualifier = wrapped(0x30, qualifierID + explicit)
-        let policyID: [UInt8] = [0x06, 0x06, 0x67, 0x81, 0x0c, 1, 2, 1]
+        let policyID: [UInt8] = [0x06, 0x03, 0x88, 0x37, 0x01]
         let policy = wrapped(0x30, policyID + wrapped(0x30, qualifier))
         return CertificateExtension(oid: "2.5.29.32", value: wrapped(0x30, policy))
     }()

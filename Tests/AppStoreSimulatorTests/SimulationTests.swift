@@ -44,7 +44,7 @@ import Testing
         #expect(statistics.duplicates > statistics.deliveries / 30)
         #expect(statistics.lost > statistics.notices / 100)
         #expect(statistics.disorderedNeighbours > statistics.deliveries / 20)
-        #expect(statistics.disorderedWithinSubscription > statistics.deliveries / 500)
+        #expect(statistics.disorderedWithinSubscription > statistics.deliveries / 50)
         let distinct = Set(Self.bad.lines)
         #expect(distinct.count == statistics.deliveries - statistics.duplicates)
         #expect(
