@@ -96,6 +96,7 @@ extension Generation {
     /// Checking every row as it comes would cost a third of the loading.
     func attach(_ table: Table, _ connection: Connection) throws {
         let partition = partition(table)
+        // With its own check the rows need not be read again to see that they belong there.
         let isOurs = "\(table.name)_g\(number)_generation_check"
         let constraints =
             try checks(of: table, connection)
@@ -110,13 +111,7 @@ extension Generation {
                 """
             )
         }
-        try connection.execute(
-            """
-            alter table \(partition) drop constraint \(isOurs);
-            set default_statistics_target = 10;
-            analyze \(partition)
-            """
-        )
+        try connection.execute("set default_statistics_target = 10; analyze \(partition)")
     }
 
     /// What gives a partition the checks of its parent, without which it cannot be attached.

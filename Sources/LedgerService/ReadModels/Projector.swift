@@ -53,6 +53,8 @@ public final class Projector {
             try adoptEmptyGenerations()
             while !shouldStop(), try pass(shouldStop, progress) {}
         }
+        // What a rebuild could not remove, since it was still read.
+        if report.streams > 0 { try? Retirement.dropRetired(connection) }
         return report
     }
 

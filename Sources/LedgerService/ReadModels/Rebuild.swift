@@ -139,7 +139,7 @@ public final class Rebuild: Sendable {
                 throw error
             }
             lock.release()
-            try? Retirement.dropRetired(connection)
+            try? Retirement.dropRetired(connection, attempts: 10)
             return build.report(seconds: (ContinuousClock.now - watch).seconds)
         }
     }

@@ -23,14 +23,19 @@ enum Retirement {
 
     /// Removes retired generations that no transaction from before the swap may still read.
     ///
-    /// Nothing is waited for; the next run tries again.
-    static func dropRetired(_ connection: Connection) throws {
+    /// A lock that is not free at once is tried again some times, so that readers never queue
+    /// for long; what stays is left to the next rebuild or projector.
+    static func dropRetired(_ connection: Connection, attempts: Int = 1) throws {
         for projection in Catalogue.all {
             for number in try numbers(projection, in: "retired", connection) {
                 guard try noOlderReader(projection, connection) else { continue }
                 let generation = Generation(projection, number)
-                if try generation.dropTables(connection) {
-                    try markDropped(generation, connection)
+                for attempt in 1...attempts {
+                    if try generation.dropTables(connection) {
+                        try markDropped(generation, connection)
+                        break
+                    }
+                    if attempt < attempts { Sleep.milliseconds(100) }
                 }
             }
         }
