@@ -21,6 +21,14 @@ public struct FactSource: Sendable {
     /// The decoder of this program.
     public static let current = FactSource(version: FactDecoder.version) { evidence in
         let event = evidence.event
+        if event.kind == .ownerLinked {
+            do {
+                if let fact = try OwnerLink.fact(in: evidence.received) { return fact }
+            } catch {
+                throw unreadable(event, "cannot be decoded: \(error)")
+            }
+            throw unreadable(event, "names no owner or no instant")
+        }
         let kinds = DocumentKind.allCases
         guard evidence.form == .jws, let kind = kinds.first(where: { $0.eventKind == event.kind })
         else {

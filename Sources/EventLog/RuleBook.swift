@@ -14,7 +14,7 @@ public struct RuleBook {
     /// How often a version is numbered anew where another program took the number.
     private static let attempts = 5
 
-    private let connection: Connection
+    let connection: Connection
 
     /// Makes a book over a session of the appender's role.
     public init(_ connection: Connection) { self.connection = connection }
@@ -24,7 +24,8 @@ public struct RuleBook {
     /// The app gets its row if it has none. The last of `rules.policies` is the wanted access
     /// policy; its number is given here. An app's first policy counts from the beginning. A later
     /// one counts from its `effectiveFrom`, and where that is the beginning from now on: an edit
-    /// does not rewrite what was granted before.
+    /// does not rewrite what was granted before. What an operator set with `changePolicy` stays
+    /// until the wanted policy is another one than was recorded here last.
     ///
     /// - Parameters:
     ///   - rules: what configuration says.
@@ -65,7 +66,7 @@ public struct RuleBook {
         }
     }
 
-    private struct Author {
+    struct Author {
         var `operator`: String?
         var ticket: String?
     }
@@ -146,96 +147,5 @@ public struct RuleBook {
             )
         }
         return result
-    }
-
-    private func recordPolicy(
-        _ rules: AppRules,
-        _ id: Int32,
-        isNew: Bool,
-        _ author: Author
-    ) throws -> Int32? {
-        var wanted = rules.policies[rules.policies.count - 1]
-        var newest = try newestPolicy(id)
-        if newest == nil {
-            // Until now the default was in force, unless nothing was.
-            var first = isNew ? wanted : AccessPolicy()
-            first.version = 1
-            first.effectiveFrom = .earliest
-            try insert(first, id, author)
-            newest = first
-            if isNew { return 1 }
-        }
-        guard let newest else { return nil }
-        let from = wanted.effectiveFrom
-        wanted.effectiveFrom = newest.effectiveFrom
-        wanted.version = newest.version
-        guard wanted != newest else { return nil }
-        wanted.version = newest.version + 1
-        wanted.effectiveFrom = from == .earliest ? try now() : from
-        try insert(wanted, id, author)
-        return wanted.version
-    }
-
-    private func now() throws -> Timestamp {
-        let rows = try connection.query("select date_trunc('milliseconds', now())")
-        return Timestamp(milliseconds: rows.instant(0, 0) ?? 0)
-    }
-
-    private func newestPolicy(_ id: Int32) throws -> AccessPolicy? {
-        let rows = try connection.query(
-            """
-            select version, effective_from, billing_retry_access, billing_retry_days,
-                missing_grace_date, lapse_leeway_ms, refund_ends_access,
-                rescinded_consent_suspends
-            from ledger.access_policy where app_id = $1 order by version desc limit 1
-            """,
-            [.int(Int64(id))]
-        )
-        guard rows.count == 1 else { return nil }
-        let access: BillingRetryAccess =
-            switch rows.text(0, 2) {
-            case "until_grace_ends": .untilGraceEnds
-            case "days": .days(Int(rows.int(0, 3) ?? 1))
-            case "allow": .allow
-            default: .deny
-            }
-        return AccessPolicy(
-            version: Int32(rows.int(0, 0) ?? 1),
-            effectiveFrom: Timestamp(milliseconds: rows.instant(0, 1) ?? 0),
-            billingRetryAccess: access,
-            missingGraceDate: MissingGraceDate(rawValue: rows.text(0, 4) ?? "") ?? .estimate,
-            lapseLeeway: rows.int(0, 5).map { Milliseconds(rawValue: $0) },
-            refundEndsAccess: rows.bool(0, 6) ?? true,
-            rescindedConsentSuspends: rows.bool(0, 7) ?? true
-        )
-    }
-
-    private func insert(_ policy: AccessPolicy, _ id: Int32, _ author: Author) throws {
-        let access: String
-        var days: Int64?
-        switch policy.billingRetryAccess {
-        case .deny: access = "deny"
-        case .untilGraceEnds: access = "until_grace_ends"
-        case .days(let count):
-            access = "days"
-            days = Int64(count)
-        case .allow: access = "allow"
-        }
-        try connection.query(
-            """
-            insert into ledger.access_policy (app_id, version, effective_from,
-                billing_retry_access, billing_retry_days, missing_grace_date, lapse_leeway_ms,
-                refund_ends_access, rescinded_consent_suspends, operator, ticket)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-            """,
-            [
-                .int(Int64(id)), .int(Int64(policy.version)),
-                .instant(milliseconds: policy.effectiveFrom.milliseconds), .text(access),
-                .int(days), .text(policy.missingGraceDate.rawValue),
-                .int(policy.lapseLeeway?.rawValue), .bool(policy.refundEndsAccess),
-                .bool(policy.rescindedConsentSuspends), .text(author.operator),
-                .text(author.ticket),
-            ]
-        )
     }
 }

@@ -118,6 +118,27 @@ public struct AccessPolicy: Hashable, Sendable {
         self.refundEndsAccess = refundEndsAccess
         self.rescindedConsentSuspends = rescindedConsentSuspends
     }
+
+    /// Whether it grants and denies the same, whenever it counts.
+    public func decidesLike(_ other: AccessPolicy) -> Bool {
+        var same = other
+        same.version = version
+        same.effectiveFrom = effectiveFrom
+        return self == same
+    }
+
+    /// The versions that count, in order of `effectiveFrom`.
+    ///
+    /// From its `effectiveFrom` on a version takes the place of all earlier ones, also of those
+    /// that were to count later still.
+    public static func inForce(_ versions: [AccessPolicy]) -> [AccessPolicy] {
+        var result: [AccessPolicy] = []
+        for version in versions.sorted(by: { $0.version < $1.version }) {
+            result.removeAll { $0.effectiveFrom >= version.effectiveFrom }
+            result.append(version)
+        }
+        return result
+    }
 }
 
 /// Whether a subscriber in billing retry is served.

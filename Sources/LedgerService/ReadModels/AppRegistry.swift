@@ -83,36 +83,8 @@ public struct AppRegistry: Hashable, Sendable {
         _ connection: Connection,
         into apps: inout [Int32: App]
     ) throws(PostgresError) {
-        let rows = try connection.query(
-            """
-            select app_id, version, effective_from, billing_retry_access, billing_retry_days,
-                missing_grace_date, lapse_leeway_ms, refund_ends_access,
-                rescinded_consent_suspends
-            from ledger.access_policy
-            order by app_id, effective_from, version
-            """
-        )
-        var policies: [Int32: [AccessPolicy]] = [:]
-        for row in 0..<rows.count {
-            let access: BillingRetryAccess =
-                switch rows.text(row, 3) {
-                case "until_grace_ends": .untilGraceEnds
-                case "days": .days(Int(rows.int(row, 4) ?? 0))
-                case "allow": .allow
-                default: .deny
-                }
-            policies[Int32(rows.int(row, 0) ?? 0), default: []].append(
-                AccessPolicy(
-                    version: Int32(rows.int(row, 1) ?? 1),
-                    effectiveFrom: Timestamp(milliseconds: rows.instant(row, 2) ?? 0),
-                    billingRetryAccess: access,
-                    missingGraceDate: rows.text(row, 5) == "deny" ? .deny : .estimate,
-                    lapseLeeway: rows.int(row, 6).map { Milliseconds(rawValue: $0) },
-                    refundEndsAccess: rows.bool(row, 7) ?? true,
-                    rescindedConsentSuspends: rows.bool(row, 8) ?? true
-                )
-            )
+        for (id, policies) in try PolicyRows.all(connection) {
+            apps[id]?.rules.policies = AccessPolicy.inForce(policies)
         }
-        for (id, policies) in policies { apps[id]?.rules.policies = policies }
     }
 }
