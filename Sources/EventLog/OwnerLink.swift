@@ -42,6 +42,7 @@ public struct OwnerLink: Hashable, Sendable {
     /// same said again is a duplicate, and a link that goes back to an earlier owner is none.
     ///
     /// - Parameter events: what the stream holds.
+    /// - Returns: the event to append.
     public func event(among events: [StoredEvent]) -> NewEvent {
         let digest = SHA256.digest(canonicalJSON(with: nil))
         let links = events.filter { $0.kind == .ownerLinked }.sorted { $0.position < $1.position }

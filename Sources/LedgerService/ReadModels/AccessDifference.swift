@@ -127,8 +127,9 @@ struct AccessStretch: Hashable {
         var until: Timestamp?
     }
 
-    /// Where access in `new` is another than in `old`, both in order; neighbours of one kind are
-    /// one. Where a timeline says nothing it grants nothing.
+    /// Where access in `new` is another than in `old`, both in order.
+    ///
+    /// Neighbours of one kind are one. Where a timeline says nothing it grants nothing.
     static func differences(old: [AccessStretch], new: [AccessStretch]) -> [Difference] {
         var cuts = Set<Timestamp>()
         for stretch in old + new {
