@@ -2,6 +2,7 @@ import EventLog
 import Ledger
 import LedgerService
 import Postgres
+import TestSupport
 import Testing
 
 /// Who owns what: links by operators, and entitlement per person over all chains.

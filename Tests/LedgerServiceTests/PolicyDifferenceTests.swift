@@ -1,6 +1,7 @@
 import EventLog
 import Ledger
 import Postgres
+import TestSupport
 import Testing
 
 @testable import LedgerService

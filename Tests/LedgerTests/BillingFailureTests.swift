@@ -117,6 +117,9 @@ import Testing
     @Test func s02_aTrialsFailureWithoutAGraceDateIsRecoveredInEstimatedGrace() throws {
         var life = Life()
         life.rules.gracePeriodDays = 16
+        life.rules.products = [
+            "gold.month": ProductRules(groupID: "g", level: 1, period: .oneMonth)
+        ]
         let trial = Self.period(1, 0, 7, reason: .purchase) {
             $0.offerType = 1
             $0.offerDiscountType = .freeTrial
