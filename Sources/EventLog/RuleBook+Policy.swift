@@ -20,8 +20,8 @@ extension RuleBook {
     ///     `retroactively`, and the row says so.
     ///   - operator: who changes it.
     ///   - ticket: on which ticket.
-    ///   - afterwards: called in the same transaction with the app's number.
     ///   - change: changes the switches of the newest version.
+    ///   - afterwards: called in the same transaction with the app's number.
     /// - Returns: the new version; nil where the newest says the same already.
     /// - Throws: `.invalid` for an app that the log does not know and for a start that is not as
     ///   said; SQLSTATE 23505 where another change took the number; what `afterwards` throws.
@@ -30,8 +30,8 @@ extension RuleBook {
         from start: Start,
         operator: String,
         ticket: String,
-        afterwards: (Int32) throws -> Void = { _ in },
-        _ change: (inout AccessPolicy) -> Void
+        change: (inout AccessPolicy) -> Void,
+        afterwards: (Int32) throws -> Void = { _ in }
     ) throws -> AccessPolicy? {
         let author = Author(operator: `operator`, ticket: ticket)
         return try connection.transaction { _ in

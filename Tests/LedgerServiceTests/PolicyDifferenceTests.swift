@@ -45,8 +45,9 @@ import Testing
             from: start,
             operator: "olga",
             ticket: "POL-1",
+            change: { $0.billingRetryAccess = access },
             afterwards: { try Projector.markAll(ofApp: $0, log.connection) }
-        ) { $0.billingRetryAccess = access }
+        )
     }
 
     private static func differences(

@@ -2,8 +2,10 @@ import Testing
 
 @testable import Ledger
 
-/// What the fold says of charges that failed. Scenario numbers are those of the lifecycle
-/// reference, section 10; A01, A02 and A10 those of the bug reports.
+/// What the fold says of charges that failed.
+///
+/// Scenario numbers are those of the lifecycle reference, section 10; A01, A02 and A10 those of
+/// the bug reports.
 @Suite struct BillingFailureTests {
     private static func period(
         _ id: UInt64,

@@ -142,6 +142,15 @@ public struct RecoveryRate: Hashable, Sendable {
         knownToPosition = rows.int(row, 20) ?? 0
     }
 
+    /// The names of the fields in order.
+    public static let names: [String?] = [
+        "cohort_start", "cohort_until", "all_currencies", "currency", "failures", "open",
+        "recovered", "recovered_in_grace", "recovered_after_grace", "cancelled", "expired",
+        "unknown", "recovery_rate", "in_grace_share", "trial_failures", "trial_recovered",
+        "amount_at_risk", "amount_recovered", "amount_recovery_rate", "matured",
+        "known_to_position",
+    ]
+
     /// The names of the fields, as JSON and CSV have them, with the values as text; nil is null.
     public var fields: [(name: String, value: String?)] {
         [

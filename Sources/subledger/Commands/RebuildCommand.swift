@@ -9,20 +9,26 @@ enum RebuildCommand {
         name: "rebuild",
         summary: "Make the read models anew from the ledger and swap them in.",
         operands: "[NAME]…",
-        options: [.database, .config, .json],
-        details: wrapped(
-            "Without a name all of them are made: "
-                + ReadModels.names.joined(separator: ", ")
-                + ". Readers see the old rows until the new ones are whole; killed at any moment "
-                + "it leaves them as they were.",
-            width: 80,
-            hangingBy: 0
-        ),
+        options: [
+            .database, .config, .json,
+            .flag("--diff", "change nothing; show whose access a rebuild would change, by cause"),
+        ] + DifferenceReport.options,
+        details: """
+            Without a name all of them are made. Readers see the old rows until the new ones are
+            whole; killed at any moment it leaves them as they were. With --diff the ledger is
+            folded under the rules that it holds and compared with the live rows, --at is the
+            instant that counts as now. Read models: \
+            \(ReadModels.names.joined(separator: ", ")).
+            """,
         run: run
     )
 
     private static func run(_ arguments: Arguments) throws -> ExitCode {
         let configuration = try Configuration.find(arguments)
+        if arguments.has("--diff") { return try showDifference(arguments, configuration) }
+        for name in ["--at", "--csv"] where arguments.has(name) {
+            throw CommandFailure.usage("\(name) goes with --diff")
+        }
         let database = try Database.open(arguments, configuration)
         if let configuration { try IngestCommand.storeRules(configuration, in: database) }
         let report = try rebuild(arguments.operands, database, isJSON: arguments.has("--json"))
@@ -30,6 +36,20 @@ enum RebuildCommand {
         try output.line(arguments.has("--json") ? json(report) : text(report))
         try output.flush()
         return .done
+    }
+
+    /// Says whose access a rebuild would change, and changes nothing.
+    private static func showDifference(
+        _ arguments: Arguments,
+        _ configuration: Configuration?
+    ) throws -> ExitCode {
+        guard arguments.operands.isEmpty || arguments.operands == ["entitlement"] else {
+            throw CommandFailure.usage("--diff is about access, so about entitlement alone")
+        }
+        let database = try Database.open(arguments, configuration)
+        var comparison = try DifferenceReport.comparison(arguments, database)
+        comparison.comparesStale = true
+        return try DifferenceReport.show(comparison, arguments)
     }
 
     /// Rebuilds with a progress bar on a terminal, JSON lines on standard error otherwise.

@@ -16,6 +16,7 @@ extension CommandFailure {
             self.init(exitCode: .databaseUnavailable, message: error.message)
         case let error as EventLogError: self = Self.log(error)
         case let error as ReadModelError: self = Self.readModel(error)
+        case let refusal as OwnerLinking.Refusal: self = Self.ownerLink(refusal)
         default: self.init(exitCode: .integrity, message: "\(error)")
         }
     }
@@ -44,6 +45,14 @@ extension CommandFailure {
             exitCode: exitCode,
             message: "\(error)\(remedy(sqlState: state))"
         )
+    }
+
+    private static func ownerLink(_ refusal: OwnerLinking.Refusal) -> CommandFailure {
+        switch refusal {
+        case .unusable, .ambiguous: .usage(printable("\(refusal)"))
+        case .unknownSubscription, .noSubscription, .ownedByAnother:
+            .notFound(printable("\(refusal)"))
+        }
     }
 
     private static func readModel(_ error: ReadModelError) -> CommandFailure {
