@@ -52,6 +52,9 @@ let package = Package(
             path: "Projections",
             exclude: ["README.md"],
             resources: [
+                .embedInCode("Churn/churn_money_views.sql"),
+                .embedInCode("Churn/churn_tables.sql"),
+                .embedInCode("Churn/churn_views.sql"),
                 .embedInCode("Entitlement/entitlement_tables.sql"),
                 .embedInCode("Entitlement/entitlement_views.sql"),
                 .embedInCode("Entitlement/entitlement_owners.sql"),

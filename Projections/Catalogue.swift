@@ -3,7 +3,9 @@
 /// Adding one is adding its folder and its line here.
 public enum Catalogue {
     /// Every read model, in the order in which they are built.
-    public static let all: [any Projection.Type] = [Entitlement.self, BillingRecovery.self]
+    public static let all: [any Projection.Type] = [
+        Entitlement.self, BillingRecovery.self, Churn.self,
+    ]
 
     /// The read model of that name.
     public static func projection(named name: String) -> (any Projection.Type)? {
@@ -41,6 +43,24 @@ public enum Catalogue {
             number: 2,
             name: "billing_recovery_views",
             sql: PackageResources.billing_recovery_views_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 1,
+            name: "churn_tables",
+            sql: PackageResources.churn_tables_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 2,
+            name: "churn_views",
+            sql: PackageResources.churn_views_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 3,
+            name: "churn_money_views",
+            sql: PackageResources.churn_money_views_sql
         ),
     ]
 

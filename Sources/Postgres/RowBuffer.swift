@@ -130,6 +130,13 @@ public struct RowBuffer: Sendable {
         }
     }
 
+    /// Adds a `timestamptz[]` field from milliseconds since 1970.
+    public mutating func instantArray(milliseconds values: [Int64]?) {
+        guard let values else { return null() }
+        arrayHeader(count: values.count, element: 1184, contentBytes: values.count * 12)
+        for value in values { instant(milliseconds: value) }
+    }
+
     /// Adds a `bytea[]` field.
     public mutating func byteaArray(_ values: [[UInt8]]) {
         let size = values.reduce(0) { $0 + 4 + $1.count }

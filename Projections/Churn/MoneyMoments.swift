@@ -1,0 +1,182 @@
+import Ledger
+
+/// What was charged and paid back, and which periods were paid, apart from any state.
+struct MoneyMoments {
+    private let history: History
+    private let rules: AppRules
+    private(set) var moments: [Moment] = []
+
+    /// The most periods after the first that a cohort follows: ten years of weeks.
+    private static let ordinalMax: Int32 = 520
+
+    init(_ history: History, _ rules: AppRules) {
+        self.history = history
+        self.rules = rules
+    }
+
+    /// Makes the moments of purchases of the subscriber's own; a trial is no charge.
+    mutating func build() {
+        var run: Int?
+        for charge in history.charges where Self.counts(charge) {
+            refund(charge)
+            if let open = run, moments[open].holding == holding(charge),
+                moments[open].isExtended == charge.isExtended
+            {
+                moments[open].chargedAt?.append(charge.from)
+                moments[open].positions.append(charge.position)
+                continue
+            }
+            var moment = Moment(.charge, at: charge.from, positions: [charge.position])
+            moment.holding = holding(charge)
+            moment.amount = charge.price.flatMap {
+                Self.amount($0, quantity: Int64(charge.quantity))
+            }
+            moment.chargedAt = [charge.from]
+            moment.isExtended = charge.isExtended
+            run = moments.count
+            moments.append(moment)
+        }
+        reverse()
+        refundSeats()
+        cohort()
+    }
+
+    private static func counts(_ charge: Charge) -> Bool {
+        charge.ownership == .purchased && charge.offer != .trial
+    }
+
+    private func holding(_ charge: Charge) -> Holding {
+        Holding(
+            productID: charge.productID,
+            plan: rules.plan(of: charge),
+            currency: charge.currency,
+            storefront: charge.storefront,
+            offer: charge.offer,
+            price: charge.price,
+            quantity: Int64(charge.quantity),
+            monthly: 0
+        )
+    }
+
+    // MARK: - Refunds
+
+    private mutating func refund(_ charge: Charge) {
+        // An upgrade is no refund, whatever date Apple puts on the old transaction.
+        guard let at = charge.revokedAt, !charge.isUpgraded,
+            charge.revocationType != .familyRevoke, charge.revocationType != .assignmentRevoke
+        else { return }
+        add(.refund, of: charge, at: at, charge.revocationPercentage, charge.position)
+        if charge.revocationType == .refundProrated {
+            moments[moments.count - 1].cause = "prorated"
+        }
+    }
+
+    private mutating func reverse() {
+        for reversal in history.reversals {
+            guard let charge = charge(reversal.transactionID) else { continue }
+            add(
+                .refund,
+                of: charge,
+                at: reversal.revokedAt,
+                reversal.revocationPercentage,
+                reversal.refundPosition
+            )
+            add(
+                .refundReversed,
+                of: charge,
+                at: reversal.reversedAt,
+                reversal.revocationPercentage,
+                reversal.position
+            )
+        }
+    }
+
+    private mutating func refundSeats() {
+        for (place, refund) in history.seatRefunds.enumerated() {
+            guard let charge = charge(refund.transactionID) else { continue }
+            let before = history.seatRefunds[..<place].last {
+                $0.transactionID == refund.transactionID
+            }
+            let seats = Int64(refund.seats) - Int64(before?.seats ?? 0)
+            guard seats > 0 else { continue }
+            var moment = Moment(.refund, at: refund.at, positions: [refund.position])
+            moment.cause = "seats"
+            moment.holding = holding(charge)
+            moment.holding?.quantity = seats
+            moment.amount = charge.price.flatMap { Self.amount($0, quantity: seats) }
+            moment.relatedAt = charge.from
+            moments.append(moment)
+        }
+    }
+
+    private func charge(_ id: AppleID) -> Charge? {
+        history.charges.first { $0.transactionID == id && Self.counts($0) }
+    }
+
+    private mutating func add(
+        _ kind: Moment.Kind,
+        of charge: Charge,
+        at instant: Timestamp,
+        _ percentage: Int32?,
+        _ position: Int64
+    ) {
+        var moment = Moment(kind, at: instant, cause: "full", positions: [position])
+        moment.holding = holding(charge)
+        moment.amount = charge.price.flatMap {
+            Self.amount($0, quantity: Int64(charge.quantity), percentage: percentage ?? 100_000)
+        }
+        // Facts from before December 2025 do not say how much was paid back.
+        moment.confidence = percentage == nil ? .estimated : .confirmed
+        moment.relatedAt = charge.from
+        moments.append(moment)
+    }
+
+    /// Price × quantity × percentage, rounded once, half away from 0; nil where it does not fit.
+    static func amount(
+        _ price: Int64,
+        quantity: Int64,
+        percentage: Int32 = 100_000
+    ) -> Int64? {
+        let product = Int128(price) * Int128(quantity) * Int128(percentage)
+        let half: Int128 = product < 0 ? -50_000 : 50_000
+        return Int64(exactly: (product + half) / 100_000)
+    }
+
+    // MARK: - Cohorts
+
+    /// The first charge, and in which of its periods a charge that was not refunded fell.
+    ///
+    /// Periods are counted from the first charge by the nominal length of its plan, rounded, so a
+    /// renewal some hours early or days late is in its own. A charge covers as many as its time
+    /// does: a year that follows months counts for twelve, an extension for what it added.
+    private mutating func cohort() {
+        guard
+            let first = history.charges.first(where: { Self.counts($0) && !$0.isAdditional })
+        else { return }
+        let length = rules.plan(of: first).nominal.rawValue
+        var ordinals = Set<Int32>()
+        for charge in history.charges
+        where Self.counts(charge) && (charge.revokedAt == nil || charge.isUpgraded) {
+            let start = Self.ordinal(charge.from, since: first.from, length)
+            let end = Self.ordinal(charge.until, since: first.from, length) - 1
+            guard start >= 0, start <= Self.ordinalMax else { continue }
+            for ordinal in start...max(start, min(end, Self.ordinalMax)) {
+                ordinals.insert(ordinal)
+            }
+        }
+        var moment = Moment(.cohort, at: first.from, positions: [first.position])
+        moment.holding = holding(first)
+        moment.paidOrdinals = ordinals.sorted()
+        moments.append(moment)
+    }
+
+    /// Which period from the first on, rounded to the nearest.
+    private static func ordinal(
+        _ instant: Timestamp,
+        since first: Timestamp,
+        _ length: Int64
+    ) -> Int32 {
+        let distance = instant.milliseconds - first.milliseconds
+        return Int32(clamping: (distance + length / 2) / length)
+    }
+}
