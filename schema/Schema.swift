@@ -33,6 +33,7 @@ public enum Schema {
         migration(6, "read_model", PackageResources._006_read_model_sql),
         migration(7, "immutable", PackageResources._007_immutable_sql),
         migration(8, "privileges", PackageResources._008_privileges_sql),
+        migration(9, "fx_rate", PackageResources._009_fx_rate_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.
