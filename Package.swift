@@ -104,7 +104,12 @@ let package = Package(
             of: "EventLog",
             dependencies: ["AppStore", "Crypto", "EventLog", "Ledger", "Postgres", "Schema"]
         ),
-        tests(of: "Projections", dependencies: ["Ledger", "Postgres", "Projections"]),
+        tests(
+            of: "Projections",
+            dependencies: [
+                "EventLog", "Ledger", "LedgerService", "Postgres", "Projections", "Schema",
+            ]
+        ),
         tests(
             of: "LedgerService",
             dependencies: [

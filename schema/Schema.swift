@@ -34,6 +34,7 @@ public enum Schema {
         migration(7, "immutable", PackageResources._007_immutable_sql),
         migration(8, "privileges", PackageResources._008_privileges_sql),
         migration(9, "policy", PackageResources._009_policy_sql),
+        migration(10, "fx_rate", PackageResources._010_fx_rate_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

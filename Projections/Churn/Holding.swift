@@ -34,7 +34,7 @@ struct Holding: Hashable {
             case .sixMonths: (1, 6)
             case .oneYear: (1, 12)
             }
-        // 63 + 32 + 10 bits: it always fits.
+        // 64 bits of price, 32 of quantity and 10 of plan: it always fits.
         let doubled = 2 * Int128(price) * Int128(quantity) * numerator
         let half = doubled < 0 ? -denominator : denominator
         return Int64(clamping: (doubled + half) / (2 * denominator))

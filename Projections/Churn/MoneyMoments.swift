@@ -23,6 +23,7 @@ struct MoneyMoments {
                 moments[open].isExtended == charge.isExtended
             {
                 moments[open].chargedAt?.append(charge.from)
+                moments[open].relatedAt = charge.from
                 moments[open].positions.append(charge.position)
                 continue
             }
@@ -32,6 +33,7 @@ struct MoneyMoments {
                 Self.amount($0, quantity: Int64(charge.quantity))
             }
             moment.chargedAt = [charge.from]
+            moment.relatedAt = charge.from
             moment.isExtended = charge.isExtended
             run = moments.count
             moments.append(moment)

@@ -58,32 +58,48 @@ language sql stable parallel safe as $$
             mrr_monthly.from_date, mrr_monthly.to_date, mrr_monthly.zone) c
         where c.starts <= mrr_monthly.as_of
     ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
-        from months
+    -- One range of the index for each month and one for all the time before; with rates, for each
+    -- day of the months, since a movement is converted by the rate of its day.
+    span as (
+        select 0 as number, null::date as day, '-infinity'::timestamptz as starts,
+            min(n.starts) as ends
+        from months n
+        union all
+        select n.number, null, n.starts, n.ends
+        from months n
+        where mrr_monthly.target_currency is null
+        union all
+        select
+            n.number, d::date, d at time zone mrr_monthly.zone,
+            (d + interval '1 day') at time zone mrr_monthly.zone
+        from months n
+        cross join lateral generate_series(
+            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
+            interval '1 day'
+        ) as d
+        where mrr_monthly.target_currency is not null
     ),
     total as materialized (
-        select
-            width_bucket(m.effective_at, (select edges from edge)) as number,
-            coalesce(m.product_id, '') as product_id,
-            coalesce(m.currency, '') as currency,
-            m.mrr_movement as movement,
-            case when mrr_monthly.target_currency is not null
-                    and m.effective_at >= (select first_start from edge)
-                then (m.effective_at at time zone mrr_monthly.zone)::date
-            end as day,
-            sum(m.mrr_delta) as delta
-        from read_model.lifecycle_moment m
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.mrr_delta <> 0
-            and m.effective_at < (select last_end from edge)
-            and m.effective_at <= mrr_monthly.as_of
-            and m.app_id in (
-                select a.app_id from ledger.app a
-                where a.environment = mrr_monthly.environment)
-        group by 1, 2, 3, 4, 5
+        select s.number, s.day, t.*
+        from span s
+        cross join lateral (
+            select
+                coalesce(m.product_id, '') as product_id,
+                coalesce(m.currency, '') as currency,
+                m.mrr_movement as movement,
+                sum(m.mrr_delta) as delta
+            from read_model.lifecycle_moment m
+            where m.generation
+                    = (select generation from read_model.current where projection = 'churn')
+                and m.mrr_delta <> 0
+                and m.effective_at >= s.starts
+                and m.effective_at < s.ends
+                and m.effective_at <= mrr_monthly.as_of
+                and m.app_id = any (array(
+                    select a.app_id from ledger.app a
+                    where a.environment = mrr_monthly.environment))
+            group by m.product_id, m.currency, m.mrr_movement
+        ) t
     ),
     flow as (
         select p.number, p.product_id, p.currency, sum(p.delta) as delta
@@ -206,41 +222,53 @@ language sql stable parallel safe as $$
         from read_model.calendar_months(
             churn_by_cause.from_date, churn_by_cause.to_date, churn_by_cause.zone)
     ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
-        from months
+    span as (
+        select n.month, null::date as day, n.starts, n.ends
+        from months n
+        where churn_by_cause.target_currency is null
+        union all
+        select
+            n.month, d::date, d at time zone churn_by_cause.zone,
+            (d + interval '1 day') at time zone churn_by_cause.zone
+        from months n
+        cross join lateral generate_series(
+            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
+            interval '1 day'
+        ) as d
+        where churn_by_cause.target_currency is not null
     ),
     total as (
-        select
-            width_bucket(m.effective_at, (select edges from edge)) as number,
-            case when m.kind = 'lapsed_unconfirmed' then m.kind else m.cause end as cause,
-            m.currency,
-            case when churn_by_cause.target_currency is not null
-                then (m.effective_at at time zone churn_by_cause.zone)::date
-            end as day,
-            count(*) filter (where m.active_delta <> 0) as access_churn,
-            count(*) filter (where m.kind = 'final_churn' and m.confidence <> 'clock') as final,
-            count(*) filter (where m.kind = 'final_churn' and m.confidence = 'clock')
-                as final_clock,
-            count(*) filter (where m.active_delta <> 0 and m.price_influenced) as influenced,
-            count(*) filter (where m.active_delta <> 0 and m.extended) as extended,
-            sum(m.tenure_days) filter (where m.active_delta <> 0) as tenure_days,
-            sum(m.mrr_delta) as delta
-        from read_model.lifecycle_moment m
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.kind in ('access_churn', 'lapsed_unconfirmed', 'final_churn')
-            and m.effective_at >= (select first_start from edge)
-            and m.effective_at < (select last_end from edge)
-            and m.effective_at <= churn_by_cause.as_of
-            and m.app_id in (
-                select a.app_id from ledger.app a
-                where a.environment = churn_by_cause.environment)
-        group by 1, 2, 3, 4
+        select s.month, s.day, t.*
+        from span s
+        cross join lateral (
+            select
+                case when m.kind = 'lapsed_unconfirmed' then m.kind else m.cause end as cause,
+                m.currency,
+                count(*) filter (where m.active_delta <> 0) as access_churn,
+                count(*) filter (where m.kind = 'final_churn' and m.confidence <> 'clock')
+                    as final,
+                count(*) filter (where m.kind = 'final_churn' and m.confidence = 'clock')
+                    as final_clock,
+                count(*) filter (where m.active_delta <> 0 and m.price_influenced)
+                    as influenced,
+                count(*) filter (where m.active_delta <> 0 and m.extended) as extended,
+                sum(m.tenure_days) filter (where m.active_delta <> 0) as tenure_days,
+                sum(m.mrr_delta) as delta
+            from read_model.lifecycle_moment m
+            where m.generation
+                    = (select generation from read_model.current where projection = 'churn')
+                and m.kind in ('access_churn', 'lapsed_unconfirmed', 'final_churn')
+                and m.effective_at >= s.starts
+                and m.effective_at < s.ends
+                and m.effective_at <= churn_by_cause.as_of
+                and m.app_id = any (array(
+                    select a.app_id from ledger.app a
+                    where a.environment = churn_by_cause.environment))
+            group by m.kind, m.cause, m.currency
+        ) t
     )
     select
-        n.month,
+        t.month,
         t.cause,
         coalesce(churn_by_cause.target_currency, t.currency) as currency,
         sum(t.access_churn)::bigint,
@@ -253,9 +281,8 @@ language sql stable parallel safe as $$
             t.currency, churn_by_cause.target_currency, t.day) end)),
         read_model.known_to_position()
     from total t
-    join months n on n.number = t.number
-    group by n.month, t.cause, 3
-    order by n.month, t.cause, 3
+    group by t.month, t.cause, 3
+    order by t.month, t.cause, 3
 $$;
 
 comment on function read_model.churn_by_cause is
@@ -293,21 +320,34 @@ language sql stable parallel safe as $$
             min(starts) as first_start, max(ends) as last_end
         from months
     ),
-    money as (
-        select 'charge' as part, c.at, m.product_id, m.currency, m.amount_milliunits as amount
+    charge as (
+        select
+            width_bucket(c.at, (select edges from edge)) as number,
+            m.product_id,
+            m.currency,
+            case when refund_rate.target_currency is not null
+                then (c.at at time zone refund_rate.zone)::date
+            end as day,
+            count(*) as moments,
+            sum(m.amount_milliunits) as amount
         from read_model.lifecycle_moment m
         cross join lateral unnest(m.charged_at) as c (at)
         where m.generation
                 = (select generation from read_model.current where projection = 'churn')
-            and m.active_delta = 0 and m.mrr_delta = 0
             and m.kind = 'charge'
             and m.effective_at < (select last_end from edge)
-            and m.app_id in (
+            -- The last of the equal charges.
+            and m.related_at >= (select first_start from edge)
+            and m.app_id = any (array(
                 select a.app_id from ledger.app a
-                where a.environment = refund_rate.environment)
+                where a.environment = refund_rate.environment))
+            and c.at >= (select first_start from edge)
+            and c.at < (select last_end from edge)
             and c.at <= refund_rate.as_of
-        union all
-        select p.part, p.at, m.product_id, m.currency, p.sign * m.amount_milliunits
+        group by 1, 2, 3, 4
+    ),
+    refund as (
+        select p.part, p.at, m.product_id, m.currency, p.sign * m.amount_milliunits as amount
         from read_model.lifecycle_moment m
         cross join lateral (values
             ('of_charges', m.related_at,
@@ -316,24 +356,28 @@ language sql stable parallel safe as $$
         ) as p (part, at, sign)
         where m.generation
                 = (select generation from read_model.current where projection = 'churn')
-            and m.active_delta = 0 and m.mrr_delta = 0
             and m.kind in ('refund', 'refund_reversed')
+            -- A refund never comes before its charge.
+            and m.effective_at >= (select first_start from edge)
             and m.effective_at <= refund_rate.as_of
-            and m.app_id in (
+            and m.app_id = any (array(
                 select a.app_id from ledger.app a
-                where a.environment = refund_rate.environment)
+                where a.environment = refund_rate.environment))
     ),
     total as (
+        select c.number, 'charge' as part, c.product_id, c.currency, c.day, c.moments, c.amount
+        from charge c
+        union all
         select
-            width_bucket(m.at, (select edges from edge)) as number,
-            m.part, m.product_id, m.currency,
+            width_bucket(r.at, (select edges from edge)),
+            r.part, r.product_id, r.currency,
             case when refund_rate.target_currency is not null
-                then (m.at at time zone refund_rate.zone)::date
-            end as day,
-            count(*) as moments,
-            sum(m.amount) as amount
-        from money m
-        where m.at >= (select first_start from edge) and m.at < (select last_end from edge)
+                then (r.at at time zone refund_rate.zone)::date
+            end,
+            count(*),
+            sum(r.amount)
+        from refund r
+        where r.at >= (select first_start from edge) and r.at < (select last_end from edge)
         group by 1, 2, 3, 4, 5
     ),
     converted as (

@@ -42,15 +42,18 @@ create table read_model.lifecycle_moment (
 comment on table read_model.lifecycle_moment is
     'One row for each moment of a subscription''s life that bears on staying or on money; equal charges in a row share one. Rows whose effective_at lies ahead are predictions.';
 
--- The balance is read from this index alone, without the rows of charges.
+-- Balances are read from the first index alone, without the rows of charges; what else is asked
+-- by kind from the second.
 create index lifecycle_moment_by_balance
     on read_model.lifecycle_moment (effective_at) include (
-        generation, app_id, kind, cause, product_id, currency, active_delta, mrr_delta, mrr_movement,
-        active_since, held_since, price_influenced, extended, confidence
+        generation, app_id, kind, cause, product_id, currency, active_delta, mrr_delta,
+        mrr_movement, active_since, held_since
     ) where active_delta <> 0 or mrr_delta <> 0;
 create index lifecycle_moment_by_kind
-    on read_model.lifecycle_moment (kind, effective_at)
-    where active_delta = 0 and mrr_delta = 0;
+    on read_model.lifecycle_moment (kind, effective_at) include (
+        generation, app_id, cause, product_id, currency, active_delta, mrr_delta, confidence,
+        price_influenced, extended, tenure_days, related_at
+    );
 
 -- The first generation. Version 0 belongs to no program: the one that folds first takes it over.
 create table read_model.lifecycle_moment_g1
@@ -94,7 +97,7 @@ begin
         'tenure_days: whole days since the run began',
         'active_since: since when the subscriber paid without a gap',
         'held_since: since when for this product in this currency',
-        'related_at: trial_started: when its outcome came; trial_*: the trial''s start; refunds: the charge; gains: the loss that is made good; losses: the run''s start',
+        'related_at: trial_started: when its outcome came; trial_*: the trial''s start; charge: the last of the equal charges; refunds: the charge; gains: the loss that is made good; losses: the run''s start',
         'price_influenced: lost for a price increase, or after one was put to the customer in that period',
         'extended: whether an extension had lengthened the period',
         'charged_at: the instants of equal charges; one row for a run of renewals',

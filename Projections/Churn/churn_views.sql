@@ -7,7 +7,10 @@ set local role :"projector";
 
 create or replace function read_model.calendar_months(from_date date, to_date date, zone text)
 returns table (number integer, month date, starts timestamptz, ends timestamptz)
-language sql stable parallel safe as $$
+language sql stable parallel safe rows 24
+-- Nothing here depends on the session's zone; and a setting keeps the planner from opening the
+-- function up, whose 24 rows it would take for 1000.
+set timezone = 'UTC' as $$
     select
         row_number() over (order by m)::integer,
         m::date,
@@ -124,37 +127,38 @@ language sql stable parallel safe as $$
         from read_model.calendar_months(
             churn_monthly.from_date, churn_monthly.to_date, churn_monthly.zone)
     ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges, max(ends) as last_end
-        from months
+    -- One range of the index for each month, and one for all the time before.
+    span as (
+        select 0 as number, '-infinity'::timestamptz as starts, min(n.starts) as ends
+        from months n
+        union all
+        select n.number, n.starts, n.ends from months n
     ),
     total as materialized (
-        select
-            b.number,
-            coalesce(m.product_id, '') as product_id,
-            coalesce(m.currency, '') as currency,
-            m.kind,
-            m.cause,
-            count(*) as moments,
-            sum(m.active_delta) as delta,
-            count(*) filter (where m.held_since < b.starts) as of_start,
-            count(*) filter (where m.active_since < b.starts) as of_start_any
-        from read_model.lifecycle_moment m
+        select s.number, t.*
+        from span s
         cross join lateral (
             select
-                width_bucket(m.effective_at, (select edges from edge)) as number,
-                (select edges from edge)[
-                    width_bucket(m.effective_at, (select edges from edge))] as starts
-        ) b
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.active_delta <> 0
-            and m.effective_at < (select last_end from edge)
-            and m.effective_at <= churn_monthly.as_of
-            and m.app_id in (
-                select a.app_id from ledger.app a
-                where a.environment = churn_monthly.environment)
-        group by 1, 2, 3, 4, 5
+                coalesce(m.product_id, '') as product_id,
+                coalesce(m.currency, '') as currency,
+                m.kind,
+                m.cause,
+                count(*) as moments,
+                sum(m.active_delta) as delta,
+                count(*) filter (where m.held_since < s.starts) as of_start,
+                count(*) filter (where m.active_since < s.starts) as of_start_any
+            from read_model.lifecycle_moment m
+            where m.generation
+                    = (select generation from read_model.current where projection = 'churn')
+                and m.active_delta <> 0
+                and m.effective_at >= s.starts
+                and m.effective_at < s.ends
+                and m.effective_at <= churn_monthly.as_of
+                and m.app_id = any (array(
+                    select a.app_id from ledger.app a
+                    where a.environment = churn_monthly.environment))
+            group by m.product_id, m.currency, m.kind, m.cause
+        ) t
     ),
     padded as (
         select * from total
@@ -281,47 +285,50 @@ language sql stable parallel safe as $$
         from read_model.calendar_months(
             trial_conversion.from_date, trial_conversion.to_date, trial_conversion.zone)
     ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
-        from months
-    ),
     trial as (
-        select
-            width_bucket(m.effective_at, (select edges from edge)) as number,
-            m.product_id,
-            -- An outcome that lies after as_of has not come yet.
-            case when m.related_at <= trial_conversion.as_of then m.cause end as outcome,
-            m.confidence = 'clock' as is_clock
-        from read_model.lifecycle_moment m
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.active_delta = 0 and m.mrr_delta = 0
-            and m.kind = 'trial_started'
-            and m.effective_at >= (select first_start from edge)
-            and m.effective_at < (select last_end from edge)
-            and m.effective_at <= trial_conversion.as_of
-            and m.app_id in (
-                select a.app_id from ledger.app a
-                where a.environment = trial_conversion.environment)
+        select n.month, n.ends, t.*
+        from months n
+        cross join lateral (
+            select
+                m.product_id,
+                -- An outcome that lies after as_of has not come yet.
+                case when m.related_at <= trial_conversion.as_of then m.cause end as outcome,
+                m.confidence = 'clock' as is_clock,
+                count(*) as trials
+            from read_model.lifecycle_moment m
+            where m.generation
+                    = (select generation from read_model.current where projection = 'churn')
+                and m.kind = 'trial_started'
+                and m.effective_at >= n.starts
+                and m.effective_at < n.ends
+                and m.effective_at <= trial_conversion.as_of
+                and m.app_id = any (array(
+                    select a.app_id from ledger.app a
+                    where a.environment = trial_conversion.environment))
+            group by 1, 2, 3
+        ) t
     )
     select
-        n.month,
+        t.month,
         t.product_id,
-        count(*),
-        count(*) filter (where t.outcome = 'converted'),
-        count(*) filter (where t.outcome = 'voluntary' and not t.is_clock),
-        count(*) filter (where t.outcome = 'billing' and not t.is_clock),
-        count(*) filter (where t.outcome = 'other' and not t.is_clock),
-        count(*) filter (where t.outcome <> 'converted' and t.is_clock),
-        count(*) filter (where t.outcome is null),
-        round(count(*) filter (where t.outcome = 'converted') / count(*)::numeric, 6),
-        count(*) filter (where t.outcome is null) = 0 and n.ends <= trial_conversion.as_of,
+        sum(t.trials)::bigint,
+        coalesce(sum(t.trials) filter (where t.outcome = 'converted'), 0)::bigint,
+        coalesce(sum(t.trials) filter (
+            where t.outcome = 'voluntary' and not t.is_clock), 0)::bigint,
+        coalesce(sum(t.trials) filter (
+            where t.outcome = 'billing' and not t.is_clock), 0)::bigint,
+        coalesce(sum(t.trials) filter (
+            where t.outcome = 'other' and not t.is_clock), 0)::bigint,
+        coalesce(sum(t.trials) filter (
+            where t.outcome <> 'converted' and t.is_clock), 0)::bigint,
+        coalesce(sum(t.trials) filter (where t.outcome is null), 0)::bigint,
+        round(
+            coalesce(sum(t.trials) filter (where t.outcome = 'converted'), 0) / sum(t.trials), 6),
+        count(*) filter (where t.outcome is null) = 0 and t.ends <= trial_conversion.as_of,
         read_model.known_to_position()
     from trial t
-    join months n on n.number = t.number
-    group by n.month, n.ends, t.product_id
-    order by n.month, t.product_id
+    group by t.month, t.ends, t.product_id
+    order by t.month, t.product_id
 $$;
 
 comment on function read_model.trial_conversion is
@@ -369,38 +376,50 @@ language sql stable parallel safe as $$
         from read_model.calendar_months(
             cohort_retention.from_date, cohort_retention.to_date, cohort_retention.zone)
     ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
-        from months
+    -- Day by day, so that a later period is an opportunity once it was one for the whole day.
+    day as (
+        select
+            n.number,
+            d at time zone cohort_retention.zone as starts,
+            (d + interval '1 day') at time zone cohort_retention.zone as ends
+        from months n
+        cross join lateral generate_series(
+            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
+            interval '1 day'
+        ) as d
+        where n.starts <= cohort_retention.as_of
     ),
+    -- Those who paid for the same periods are counted together.
     member as materialized (
         select
-            width_bucket(m.effective_at, (select edges from edge)) as number,
-            m.product_id,
-            m.plan_period,
-            read_model.periods_between(
-                m.effective_at, cohort_retention.as_of, m.plan_period) as last_period,
-            m.paid_ordinals
-        from read_model.lifecycle_moment m
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.active_delta = 0 and m.mrr_delta = 0
-            and m.kind = 'cohort'
-            and m.effective_at >= (select first_start from edge)
-            and m.effective_at < (select last_end from edge)
-            and m.effective_at <= cohort_retention.as_of
-            and m.app_id in (
-                select a.app_id from ledger.app a
-                where a.environment = cohort_retention.environment)
+            d.number, t.product_id, t.plan_period, t.paid_ordinals, t.members,
+            greatest(
+                read_model.periods_between(d.ends, cohort_retention.as_of, t.plan_period), 0
+            ) as last_period
+        from day d
+        cross join lateral (
+            select m.product_id, m.plan_period, m.paid_ordinals, count(*) as members
+            from read_model.lifecycle_moment m
+            where m.generation
+                    = (select generation from read_model.current where projection = 'churn')
+                and m.kind = 'cohort'
+                and m.effective_at >= d.starts
+                and m.effective_at < d.ends
+                and m.effective_at <= cohort_retention.as_of
+                and m.app_id = any (array(
+                    select a.app_id from ledger.app a
+                    where a.environment = cohort_retention.environment))
+            group by m.product_id, m.plan_period, m.paid_ordinals
+        ) t
     ),
     reach as (
-        select m.number, m.product_id, m.plan_period, m.last_period, count(*) as members
+        select m.number, m.product_id, m.plan_period, m.last_period, sum(m.members) as members
         from member m
         group by 1, 2, 3, 4
     ),
     retained as (
-        select m.number, m.product_id, m.plan_period, o.period, count(*) as members
+        select
+            m.number, m.product_id, m.plan_period, o.period, sum(m.members)::bigint as members
         from member m
         cross join lateral unnest(m.paid_ordinals) as o (period)
         where o.period <= m.last_period
@@ -451,4 +470,4 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.cohort_retention is
-    'Of those who first paid in a month, how many paid for each later period. opportunity = those whose first payment + period x plan is not after as_of; retention_rate = retained / opportunity; mature once everyone of the month had it. A refunded period is not retained.';
+    'Of those who first paid in a month, how many paid for each later period. opportunity = those who first paid so many periods of the plan, and a day, before as_of; retention_rate = retained / opportunity; mature once everyone of the month had it. A refunded period is not retained.';
