@@ -88,7 +88,13 @@ struct ChurnLife {
 
     /// The purchase on day 0 and the renewals that follow, each of 30 days.
     mutating func subscribe(renewals: Int = 0) {
-        notify(.subscribed, .initialBuy, 0, Self.period(1, 0, 30, reason: .purchase), Self.renewal())
+        notify(
+            .subscribed,
+            .initialBuy,
+            0,
+            Self.period(1, 0, 30, reason: .purchase),
+            Self.renewal()
+        )
         for number in 0..<renewals {
             let start = Double(30 * (number + 1))
             let period = Self.period(UInt64(number + 2), start, start + 30)

@@ -33,7 +33,9 @@ import Testing
         let current = Self.refunded(ChurnLife.period(1, 0, 30, reason: .purchase), at: 10)
         life.notify(.refund, nil, 10, current, ChurnLife.renewal())
         #expect(
-            life.told(upTo: 29) == ["0 new_paid", "10 access_churn refund", "10 final_churn refund"]
+            life.told(upTo: 29) == [
+                "0 new_paid", "10 access_churn refund", "10 final_churn refund",
+            ]
         )
         life.notify(.didRenew, nil, 30, ChurnLife.period(2, 30, 60), ChurnLife.renewal())
         #expect(life.told(upTo: 59).last == "30 reactivated returning")

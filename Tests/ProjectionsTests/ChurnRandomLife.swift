@@ -10,7 +10,9 @@ struct ChurnRandomLife {
     private var currency: Symbol = "USD"
     private var ownership = Ownership.purchased
 
-    private static let products: [Symbol] = ["gold.month", "silver.month", "gold.year", "gold.week"]
+    private static let products: [Symbol] = [
+        "gold.month", "silver.month", "gold.year", "gold.week",
+    ]
     private static let currencies: [Symbol] = ["USD", "EUR", "JPY"]
 
     /// The life of that seed, begun up to two and a half years before 2026.
@@ -31,7 +33,9 @@ struct ChurnRandomLife {
     }
 
     /// One in so many.
-    private mutating func roll(_ sides: Int) -> Bool { Int.random(in: 0..<sides, using: &random) == 0 }
+    private mutating func roll(_ sides: Int) -> Bool {
+        Int.random(in: 0..<sides, using: &random) == 0
+    }
 
     private var length: Double {
         switch product {
