@@ -13,6 +13,8 @@ enum Program {
         IngestCommand.command,
         RebuildCommand.command,
         EntitlementsCommand.command,
+        ChurnCommand.command,
+        FxImportCommand.command,
         ExplainCommand.command,
         EventsCommand.command,
         EvidenceCommand.command,
