@@ -17,6 +17,8 @@ enum Program {
         OwnerLinkCommand.command,
         PolicyCommands.set,
         PolicyCommands.diff,
+        ChurnCommand.command,
+        FxImportCommand.command,
         ExplainCommand.command,
         EventsCommand.command,
         EvidenceCommand.command,
