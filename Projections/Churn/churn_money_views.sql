@@ -194,7 +194,9 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.mrr_monthly is
-    'The monthly value at the start and the end of each month, and what moved it, signed. gross_mrr_churn_rate = -(mrr_churn + mrr_contraction) / mrr_start; net also adds mrr_expansion and mrr_reactivation. mrr_fx is 0 without target_currency.';
+        'The monthly value at the start and the end of each month, and what moved it, signed. '
+        'gross_mrr_churn_rate = -(mrr_churn + mrr_contraction) / mrr_start; net also adds '
+        'mrr_expansion and mrr_reactivation. mrr_fx is 0 without target_currency.';
 
 create or replace function read_model.churn_by_cause(
     from_date date,
@@ -286,7 +288,9 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.churn_by_cause is
-    'Why subscribers were lost, by month and currency: access_churn by when access ended, final_churn by when it was over for good. A lapse that only the clock knows is the cause lapsed_unconfirmed.';
+        'Why subscribers were lost, by month and currency: access_churn by when access ended, '
+        'final_churn by when it was over for good. A lapse that only the clock knows is the cause '
+        'lapsed_unconfirmed.';
 
 create or replace function read_model.refund_rate(
     from_date date,
@@ -422,4 +426,6 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.refund_rate is
-    'What was charged and paid back. By purchase: refunds (less those undone) of the charges of the month / what they were charged; it restates old months. By refund: paid back in the month (less undone) / charged in the month.';
+        'What was charged and paid back. By purchase: refunds (less those undone) of the charges '
+        'of the month / what they were charged; it restates old months. By refund: paid back in '
+        'the month (less undone) / charged in the month.';

@@ -40,7 +40,8 @@ create table read_model.lifecycle_moment (
 ) partition by list (generation);
 
 comment on table read_model.lifecycle_moment is
-    'One row for each moment of a subscription''s life that bears on staying or on money; equal charges in a row share one. Rows whose effective_at lies ahead are predictions.';
+        'One row for each moment of a subscription''s life that bears on staying or on money; '
+        'equal charges in a row share one. Rows whose effective_at lies ahead are predictions.';
 
 -- Balances are read from the first index alone, without the rows of charges; what else is asked
 -- by kind from the second.
@@ -77,8 +78,13 @@ begin
         'stream: Apple''s originalTransactionId',
         'effective_at: when it took effect, or will if no news comes',
         'sequence: tells moments of one instant apart, from 0',
-        'kind: new_paid, trial_started, trial_converted, trial_lost, reactivated, recovered, access_churn, final_churn, lapsed_unconfirmed, switched_out, switched_in, price_changed, churn_corrected, charge, refund, refund_reversed or cohort',
-        'cause: churn: voluntary, involuntary, price, product, refund, other; recovered: in_grace, after_grace, after_expiry; reactivated: returning, new_run, win_back; churn_corrected: refund_reversed, late_renewal; trial_started: its outcome: converted, voluntary, billing, other; trial_lost: the same; refund: full, prorated, seats',
+        'kind: new_paid, trial_started, trial_converted, trial_lost, reactivated, recovered, '
+        'access_churn, final_churn, lapsed_unconfirmed, switched_out, switched_in, price_changed, '
+        'churn_corrected, charge, refund, refund_reversed or cohort',
+        'cause: churn: voluntary, involuntary, price, product, refund, other; recovered: '
+        'in_grace, after_grace, after_expiry; reactivated: returning, new_run, win_back; '
+        'churn_corrected: refund_reversed, late_renewal; trial_started: its outcome: converted, '
+        'voluntary, billing, other; trial_lost: the same; refund: full, prorated, seats',
         'active_delta: what it does to the number of paying subscribers',
         'product_id: the product held from then on, or until then for a loss',
         'plan_period: its nominal length: 1w, 1m, 2m, 3m, 6m or 1y',
@@ -87,7 +93,8 @@ begin
         'offer: standard, trial, intro, promotional, offer_code, win_back or unknown',
         'price_milliunits: the price of one; what you configured, before tax and commission',
         'quantity: how many; seats of all charges of the period',
-        'mrr_milliunits: what is held, a month: price x quantity / months of the plan; a week x 487/112 (30.4375 days / 7), rounded once to a milliunit, half away from 0',
+        'mrr_milliunits: what is held, a month: price x quantity / months of the plan; a week x '
+        '487/112 (30.4375 days / 7), rounded once to a milliunit, half away from 0',
         'mrr_delta: what it does to the monthly value',
         'mrr_movement: new, reactivation, expansion, contraction, churn, lapse, correction or currency',
         'amount_milliunits: price x quantity of each charge; refunds: x percentage, rounded once',
@@ -97,7 +104,9 @@ begin
         'tenure_days: whole days since the run began',
         'active_since: since when the subscriber paid without a gap',
         'held_since: since when for this product in this currency',
-        'related_at: trial_started: when its outcome came; trial_*: the trial''s start; charge: the last of the equal charges; refunds: the charge; gains: the loss that is made good; losses: the run''s start',
+        'related_at: trial_started: when its outcome came; trial_*: the trial''s start; charge: '
+        'the last of the equal charges; refunds: the charge; gains: the loss that is made good; '
+        'losses: the run''s start',
         'price_influenced: lost for a price increase, or after one was put to the customer in that period',
         'extended: whether an extension had lengthened the period',
         'charged_at: the instants of equal charges; one row for a run of renewals',
@@ -105,7 +114,7 @@ begin
         'positions: the positions of the events that decided it'
     ] loop
         execute format(
-            'comment on column read_model.lifecycle_moment.%I is %L',
+        'comment on column read_model.lifecycle_moment.%I is %L',
             split_part(line, ': ', 1), substr(line, strpos(line, ': ') + 2)
         );
     end loop;

@@ -257,7 +257,9 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.churn_monthly is
-    'Subscribers who pay at the start and the end of each month, and every way of coming and going between. gross_churn_rate = churned_of_start / active_start; net_churn_rate = (access_churn - reactivated - recovered - corrections) / active_start.';
+        'Subscribers who pay at the start and the end of each month, and every way of coming and '
+        'going between. gross_churn_rate = churned_of_start / active_start; net_churn_rate = '
+        '(access_churn - reactivated - recovered - corrections) / active_start.';
 
 create or replace function read_model.trial_conversion(
     from_date date,
@@ -332,7 +334,8 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.trial_conversion is
-    'What became of the trials that began in each month. conversion_rate = converted / started; mature once the month is over and none is open.';
+        'What became of the trials that began in each month. conversion_rate = converted / '
+        'started; mature once the month is over and none is open.';
 
 create or replace function read_model.periods_between(
     first timestamptz, instant timestamptz, plan_period text
@@ -470,4 +473,7 @@ language sql stable parallel safe as $$
 $$;
 
 comment on function read_model.cohort_retention is
-    'Of those who first paid in a month, how many paid for each later period. opportunity = those who first paid so many periods of the plan, and a day, before as_of; retention_rate = retained / opportunity; mature once everyone of the month had it. A refunded period is not retained.';
+        'Of those who first paid in a month, how many paid for each later period. opportunity = '
+        'those who first paid so many periods of the plan, and a day, before as_of; '
+        'retention_rate = retained / opportunity; mature once everyone of the month had it. A '
+        'refunded period is not retained.';

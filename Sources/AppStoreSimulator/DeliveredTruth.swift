@@ -29,7 +29,7 @@
 // 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
 //     both are 10 min.
 // 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
-//     `presumed` otherwise. Apple's `status` is never used.
+//     `billing_retry` where a failure is known, `presumed` otherwise. Apple's `status` is never used.
 // 12. Where live transactions overlap, the one with the earliest `purchaseDate` covers.
 // 13. A failure whose notification was lost shows in renewal info that says
 //     `isInBillingRetryPeriod`: it works like `failed`, with grace where a grace date still lay
@@ -206,8 +206,10 @@ public struct DeliveredTruth: Sendable {
         if renewal?.autoRenewStatus != 0, t < end + ended.leeway { return .renewalPending }
         // Rule 7.
         let atEnd = since.last { news[$0].signedDate < end }.flatMap { news[$0].renewal }
-        let isCancelled = atEnd?.autoRenewStatus == 0 && failed == nil
-        return .expired(isCancelled ? "voluntary" : "presumed")
+        let isFailed =
+            failed != nil || lostFailure(known, since: last.firstNews, end: end) != nil
+        if isFailed { return .expired("billing_retry") }
+        return .expired(atEnd?.autoRenewStatus == 0 ? "voluntary" : "presumed")
     }
 
     /// A failure that only renewal info told of: the first news of it, and the end of grace.

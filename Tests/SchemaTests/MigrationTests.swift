@@ -11,14 +11,18 @@ struct MigrationTests {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "schema/migrations")
 
+    private static func padded(_ number: Int) -> String {
+        String(repeating: "0", count: max(0, 4 - String(number).count)) + String(number)
+    }
+
     @Test func theListOfMigrationsEqualsTheFolder() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).sorted()
         let listed = Schema.migrations.map { migration in
-            "000\(migration.number)_\(migration.name).sql"
+            "\(Self.padded(migration.number))_\(migration.name).sql"
         }
         #expect(listed == files)
         for migration in Schema.migrations {
-            let file = "000\(migration.number)_\(migration.name).sql"
+            let file = "\(Self.padded(migration.number))_\(migration.name).sql"
             let text = try String(contentsOf: Self.folder.appending(path: file), encoding: .utf8)
             #expect(migration.sql == text)
         }

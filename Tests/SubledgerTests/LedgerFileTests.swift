@@ -270,8 +270,8 @@ import Testing
     @Test func aTerminatedIngestStopsAtABatchAndSaysSo() throws {
         let site = try Site(on: .durable, subscriptions: 100)
         let lines = try site.folder.lines("n.ndjson")
-        // Long enough to be at work when the signal comes.
-        let repeated = Array(repeating: lines.joined(separator: "\n"), count: 3)
+        // Far more lines than are read ahead, so that it is at work when the signal comes.
+        let repeated = Array(repeating: lines.joined(separator: "\n"), count: 10)
         try site.folder.file("n.ndjson", repeated.joined(separator: "\n"))
         let pipe = Pipe()
         let process = try startedIngest(site, errors: pipe)

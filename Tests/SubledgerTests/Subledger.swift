@@ -10,6 +10,8 @@ enum Subledger {
         var errors: String
         /// Whether a signal ended it.
         var wasKilled: Bool
+        /// The most memory that was seen in use, in KiB.
+        var memoryMaxKiB: Int
     }
 
     /// The program beside the test bundle.
@@ -53,6 +55,11 @@ enum Subledger {
         process.standardError = FileHandle(forWritingAtPath: files[1])
         process.standardInput = input.map { FileHandle(forReadingAtPath: $0) } ?? .nullDevice
         try process.run()
+        var memoryMaxKiB = 0
+        while process.isRunning {
+            memoryMaxKiB = max(memoryMaxKiB, memory(of: process.processIdentifier))
+            usleep(2000)
+        }
         process.waitUntilExit()
         func text(_ file: String) throws -> String {
             String(decoding: try Data(contentsOf: URL(filePath: file)), as: UTF8.self)
@@ -61,8 +68,18 @@ enum Subledger {
             status: process.terminationStatus,
             output: try text(files[0]),
             errors: try text(files[1]),
-            wasKilled: process.terminationReason == .uncaughtSignal
+            wasKilled: process.terminationReason == .uncaughtSignal,
+            memoryMaxKiB: memoryMaxKiB
         )
+    }
+
+    /// The most memory that a running process ever used, in KiB; 0 when it is gone.
+    private static func memory(of process: Int32) -> Int {
+        let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
+        for line in status.split(separator: "\n") where line.hasPrefix("VmHWM:") {
+            return line.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        }
+        return 0
     }
 
     /// A command that is not started yet.

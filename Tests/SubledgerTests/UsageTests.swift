@@ -143,9 +143,8 @@ import Testing
         #expect(lines[1].contains("\"reason\":\"too_large\""))
         #expect(lines[1].contains("314572800 bytes"))
         #expect(lines[2].contains("\"line\":3,"))
-        var usage = rusage()
-        _ = unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
-        #expect(usage.ru_maxrss < 200_000, "\(usage.ru_maxrss) KiB")
+        #expect(run.memoryMaxKiB > 1000, "it was measured")
+        #expect(run.memoryMaxKiB < 200_000, "\(run.memoryMaxKiB) KiB")
     }
 
     @Test func aReaderThatGoesAwayIsNoError() throws {

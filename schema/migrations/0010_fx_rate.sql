@@ -58,4 +58,5 @@ end
 $$;
 
 comment on function ledger.fx_rate_at(text, text, date) is
-    'The newest version of the rate of a day, or of the last of the 30 days before that has one; an error where there is none.';
+        'The newest version of the rate of a day, or of the last of the 30 days before that has '
+        'one; an error where there is none.';

@@ -184,7 +184,7 @@ struct GapEvidence {
         }
         if let failure {
             deciding.marker = failure.position
-            return (.expired(.presumed), .clock, deciding)
+            return (.expired(.billingRetry), .clock, deciding)
         }
         if renewalAtEnd?.autoRenewStatus == 0 {
             return (.expired(.voluntary), .clock, deciding)

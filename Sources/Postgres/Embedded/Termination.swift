@@ -75,16 +75,22 @@ public enum Termination {
         let wasIgnored =
             unsafe unsafeBitCast(earlier, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
         if wasIgnored { signal(number, SIG_IGN) }
+        // A program keeps the signals that its parent's thread had blocked, and would never end.
+        unblock(number)
+    }
+
+    private static func unblock(_ number: Int32) {
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        unsafe sigaddset(&set, number)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
     }
 
     /// Ends the process the way the signal would have, so that the shell sees what it was.
     private static func end(by number: Int32) -> Never {
         signal(number, SIG_DFL)
         // Dispatch blocks the signals on its threads.
-        var set = sigset_t()
-        unsafe sigemptyset(&set)
-        unsafe sigaddset(&set, number)
-        unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
+        unblock(number)
         raise(number)
         _exit(128 + number)
     }
