@@ -77,6 +77,11 @@ public final class Ingest {
             {
                 pipeline.give(chunk)
             }
+            if listener.shouldStop() {
+                // What was read ahead is left: it is read again when the file is.
+                try append(&batch, listener)
+                break
+            }
             guard let judged = pipeline.take() else {
                 if batch.lines.isEmpty { break }
                 try append(&batch, listener)

@@ -32,6 +32,7 @@ enum Program {
         DatabaseCommands.status,
         DatabaseCommands.psql,
         BenchCommands.verify,
+        BenchCommands.fold,
         BenchCommands.ingest,
         BenchCommands.rebuild,
     ]
