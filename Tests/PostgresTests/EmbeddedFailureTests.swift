@@ -128,6 +128,25 @@ import Testing
         #expect(ChildProcess.isRunning(stranger))
     }
 
+    /// A killed server leaves its socket's lock too, and its number may be a stranger's by now.
+    @Test func aStaleLockOfTheSocketDoesNotHinderTheStart() throws {
+        let server = TestServer.forCrashes()
+        let account = server.cluster.account
+        let stranger = try ChildProcess.spawn(account.command(["/bin/sleep", "60"]))
+        defer {
+            kill(stranger, SIGKILL)
+            _ = ChildProcess.wait(for: stranger)
+        }
+        server.cluster.killAll()
+        let lock = "\(server.socketFolder)/.s.PGSQL.5432.lock"
+        #expect(FileSystem.exists(lock), "the killed server left it")
+        try FileSystem.write("\(stranger)\n", to: lock)
+        try account.own(lock)
+        try server.crashAndRestart()
+        #expect(try server.connect().query("select 1").int(0, 0) == 1)
+        #expect(ChildProcess.isRunning(stranger))
+    }
+
     @Test func aHalfMadeClusterIsMadeAnew() throws {
         let folder = try EmbeddedFolder()
         try FileSystem.makeFolder("\(folder.directory)/cluster.draft/base/1")

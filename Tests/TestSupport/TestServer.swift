@@ -13,6 +13,9 @@ public final class TestServer: Sendable {
     /// A server with `fsync` and `full_page_writes` on, for tests of what survives a crash.
     public static let durable: TestServer = start(isDurable: true)
 
+    /// A durable server that no other test uses, to be ended as by a power cut.
+    package static func forCrashes() -> TestServer { start(isDurable: true) }
+
     /// The cluster, for tests that stop and start it.
     package let cluster: Cluster
 

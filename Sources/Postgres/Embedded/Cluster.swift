@@ -145,7 +145,7 @@ package struct Cluster: Sendable {
                 Clock.sleep(milliseconds: 20)
                 continue
             }
-            try removeStrangersFile()
+            try removeStaleLocks(socketFolder)
             let offset = FileSystem.length(logFile)
             let process = try spawn(socketFolder: socketFolder, settings: settings)
             started(process)
@@ -216,17 +216,17 @@ package struct Cluster: Sendable {
         return unsafe PQping(target) == PQPING_OK
     }
 
-    /// Removes a `postmaster.pid` whose number belongs to a stranger or to a zombie.
+    /// Removes `postmaster.pid` and the socket's lock where their number is no server's any more.
     ///
     /// PostgreSQL itself passes over a dead number, but not over one that some other program of
-    /// the same account has got since, nor over a killed server that its parent has not waited
-    /// for: it would refuse to start for ever.
-    private func removeStrangersFile() throws(EmbeddedServerError) {
-        guard let stale = PostmasterFile(cluster: folder) else { return }
-        // If it was our own child, this is the wait.
-        _ = ChildProcess.poll(stale.process)
-        guard Glibc.kill(stale.process, 0) == 0 || errno == EPERM else { return }
-        // The file also guards the shared memory that children of a killed server still use.
+    /// the same account has got since, nor over a killed server that is still on its way out or
+    /// that its parent has not waited for: it would refuse to start, in the last case for ever.
+    /// The socket's folder is this cluster's alone, so its lock is as stale as the cluster's.
+    private func removeStaleLocks(_ socketFolder: String) throws(EmbeddedServerError) {
+        let locks = ["\(folder)/postmaster.pid", "\(socketFolder)/.s.PGSQL.\(Self.port).lock"]
+        let stale = locks.filter { isHeld($0) }
+        guard !stale.isEmpty else { return }
+        // The files also guard the shared memory that children of a killed server still use.
         let end = Clock.seconds() + Self.leftBehindLimitSeconds
         while !PostmasterFile.processes(of: folder).isEmpty {
             guard Clock.seconds() < end else {
@@ -237,7 +237,16 @@ package struct Cluster: Sendable {
             }
             Clock.sleep(milliseconds: 50)
         }
-        FileSystem.remove("\(folder)/postmaster.pid")
+        for lock in stale { FileSystem.remove(lock) }
+    }
+
+    /// Whether a lock file names a process that is there, be it a zombie.
+    private func isHeld(_ lock: String) -> Bool {
+        guard let text = FileSystem.text(lock) else { return false }
+        guard let process = pid_t(text.prefix(while: \.isNumber)), process > 0 else { return false }
+        // If it was our own child, this is the wait.
+        _ = ChildProcess.poll(process)
+        return Glibc.kill(process, 0) == 0 || errno == EPERM
     }
 
     // MARK: - Stopping
@@ -273,11 +282,11 @@ package struct Cluster: Sendable {
         while true {
             let processes = PostmasterFile.processes(of: folder)
             if processes.isEmpty { return }
+            for process in processes { _ = Glibc.kill(process, SIGKILL) }
             for process in processes {
-                _ = Glibc.kill(process, SIGKILL)
-                _ = ChildProcess.poll(process)
+                // A process that is being ended leaves its folder before it is a zombie.
+                while ChildProcess.poll(process) == nil { Clock.sleep(milliseconds: 1) }
             }
-            Clock.sleep(milliseconds: 10)
         }
     }
 
