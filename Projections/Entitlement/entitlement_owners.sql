@@ -1,6 +1,6 @@
 -- Entitlement per person. A person has subscriptions of one's own, by Apple's token or an
--- operator's link, and those that can carry no token: what a migration made of an owned one, and
--- family members' and assigned seats' subscriptions of the same customer of the app.
+-- operator's link, and those that carry no token: what a migration made of an owned one, and what
+-- the same customer of the app has by family, by an assigned seat, or bought outside the app.
 
 set local role :"projector";
 
@@ -24,9 +24,79 @@ where generation = (select generation from read_model.current where projection =
 comment on view read_model.subscription_owner_live is
     'read_model.subscription_owner without the generations that are not shown; every environment.';
 
+-- The subscriptions without an owner of their own that migrations join to an owned one, over any
+-- number of steps. What an owned subscription became is the owner's; what it was made of too, unless
+-- somebody else owns an older one, or another subscription that was made of it: nobody is let in on
+-- a guess.
+create or replace function read_model.unowned_aliases(
+    of_app integer,
+    of_stream text,
+    of_owner uuid
+) returns table (stream text)
+language sql stable parallel safe rows 1 as $$
+    with recursive later as (
+        select s.stream
+        from read_model.subscription_live s
+        where s.previous_original_transaction_id = of_stream and s.app_id = of_app
+            and not exists (
+                select from read_model.subscription_owner_live n
+                where n.stream = s.stream and n.app_id = of_app
+            )
+        union
+        select s.stream
+        from later l
+        join read_model.subscription_live s
+            on s.previous_original_transaction_id = l.stream and s.app_id = of_app
+        where not exists (
+            select from read_model.subscription_owner_live n
+            where n.stream = s.stream and n.app_id = of_app
+        )
+    ),
+    -- Ends with the first that has an owner.
+    earlier as (
+        select s.previous_original_transaction_id as stream
+        from read_model.subscription_live s
+        where s.stream = of_stream and s.app_id = of_app
+            and s.previous_original_transaction_id is not null
+        union
+        select s.previous_original_transaction_id
+        from earlier e
+        join read_model.subscription_live s
+            on s.stream = e.stream and s.app_id = of_app
+        where s.previous_original_transaction_id is not null
+            and not exists (
+                select from read_model.subscription_owner_live n
+                where n.stream = e.stream and n.app_id = of_app
+            )
+    )
+    select l.stream from later l
+    union
+    select e.stream
+    from earlier e
+    where not exists (
+            select
+            from earlier a
+            join read_model.subscription_owner_live n
+                on n.stream = a.stream and n.app_id = of_app
+        )
+        and not exists (
+            select
+            from earlier a
+            join read_model.subscription_live other
+                on other.previous_original_transaction_id = a.stream and other.app_id = of_app
+            join read_model.subscription_owner_live rival
+                on rival.stream = other.stream and rival.app_id = of_app
+            where rival.app_account_token <> of_owner
+                and other.stream <> of_stream
+        )
+$$;
+
+comment on function read_model.unowned_aliases is
+    'The subscriptions that belong to the owner of one because migrations join them to it.';
+
 -- Each branch begins with the token, so a question about one owner reads that owner's rows only.
 -- A customer of the app whose subscriptions name two owners at one time gives neither of them
--- what carries no token: nobody is let in on a guess.
+-- what carries no token.
 create or replace view read_model.owner_subscription as
 select
     o.app_account_token,
@@ -40,43 +110,32 @@ from read_model.subscription_owner_live o
 union all
 select
     o.app_account_token,
-    s.stream,
-    s.app_id,
+    a.stream,
+    o.app_id,
     'alias',
     o.is_linked,
     o.valid_from,
     o.valid_until
 from read_model.subscription_owner_live o
-join read_model.subscription_live s
-    on s.previous_original_transaction_id = o.stream and s.app_id = o.app_id
-where not exists (
-        select from read_model.subscription_owner_live n
-        where n.stream = s.stream and n.app_id = s.app_id
+join read_model.subscription_live owned
+    on owned.stream = o.stream and owned.app_id = o.app_id
+cross join lateral read_model.unowned_aliases(o.app_id, o.stream, o.app_account_token) a
+-- Most subscriptions were never migrated: two look-ups spare them the rest.
+where owned.previous_original_transaction_id is not null
+    or exists (
+        select from read_model.subscription_live s
+        where s.previous_original_transaction_id = o.stream and s.app_id = o.app_id
     )
 union all
 select
     o.app_account_token,
     s.stream,
     s.app_id,
-    'alias',
-    o.is_linked,
-    o.valid_from,
-    o.valid_until
-from read_model.subscription_owner_live o
-join read_model.subscription_live migrated
-    on migrated.stream = o.stream and migrated.app_id = o.app_id
-join read_model.subscription_live s
-    on s.stream = migrated.previous_original_transaction_id and s.app_id = o.app_id
-where not exists (
-        select from read_model.subscription_owner_live n
-        where n.stream = s.stream and n.app_id = s.app_id
-    )
-union all
-select
-    o.app_account_token,
-    s.stream,
-    s.app_id,
-    case s.ownership when 'FAMILY_SHARED' then 'family' else 'assigned' end,
+    case s.ownership
+        when 'FAMILY_SHARED' then 'family'
+        when 'ASSIGNED' then 'assigned'
+        else 'customer'
+    end,
     o.is_linked,
     o.valid_from,
     o.valid_until
@@ -86,7 +145,6 @@ join read_model.subscription_live owned
 join read_model.subscription_live s
     on s.app_transaction_id = owned.app_transaction_id and s.app_id = o.app_id
     and s.stream <> o.stream
-    and s.ownership in ('FAMILY_SHARED', 'ASSIGNED')
 where not exists (
         select from read_model.subscription_owner_live n
         where n.stream = s.stream and n.app_id = s.app_id
@@ -109,7 +167,8 @@ comment on column read_model.owner_subscription.original_transaction_id is
     'Apple''s id of the subscription';
 comment on column read_model.owner_subscription.app_id is 'the row of ledger.app';
 comment on column read_model.owner_subscription.via is
-    'own (Apple''s token or a link), alias (a migration), family or assigned (the same customer of the app)';
+    'own (Apple''s token or a link), alias (a migration), or of the same customer of the app: family, '
+    'assigned, customer (a purchase without a token)';
 comment on column read_model.owner_subscription.is_linked is
     'whether an operator''s link, not Apple''s token, names the owner';
 comment on column read_model.owner_subscription.owned_from is 'the first instant of the ownership';
@@ -162,11 +221,6 @@ join read_model.entitlement_all i
 
 comment on view read_model.owner_timeline is
     'Every stretch of every subscription of each owner, in every environment; a row holds where both its ranges do.';
-comment on column read_model.owner_timeline.via is
-    'how the subscription belongs to the owner: own, alias, family or assigned';
-comment on column read_model.owner_timeline.owned_from is 'the first instant of the ownership';
-comment on column read_model.owner_timeline.owned_until is
-    'the first instant after it; infinity for the present owner';
 
 -- One subscription a person and group counts: an entitled one, of the highest level (1 is the
 -- highest, an unknown one the lowest), the longest; never simply the one that expires last.
@@ -175,38 +229,36 @@ create or replace function read_model.owner_entitlement_in(
     of_environment text,
     instant timestamptz
 )
-returns setof read_model.entitlement_timeline
+returns setof read_model.owner_timeline
 language sql stable parallel safe as $$
     select distinct on (
             app_account_token, bundle_id,
             coalesce(subscription_group_identifier, original_transaction_id)
         )
-        original_transaction_id, t.environment, bundle_id, product_id, state, cause, entitled,
-        entitled_apple, valid_from, valid_until, state_from, state_until, access_until_apple,
-        access_until, expires_date, grace_period_expires_date, confidence, renewal_intent,
-        pending_product_id, price_consent, has_billing_trouble, offer, ownership,
-        subscription_group_identifier, level, app_account_token, app_transaction_id,
-        transaction_id, price, currency, policy_version, known_to_position, positions, app_id
+        *
     from read_model.owner_timeline t
     where t.environment = $1 and valid_from <= $2 and $2 < valid_until
         and owned_from <= $2 and $2 < owned_until
     order by
         app_account_token, bundle_id,
         coalesce(subscription_group_identifier, original_transaction_id), entitled desc,
-        level nulls last, access_until desc nulls last, original_transaction_id, via desc
+        level nulls last, access_until desc nulls last, original_transaction_id, via
 $$;
 
 comment on function read_model.owner_entitlement_in is
     'The one subscription that counts for each owner and group at an instant in one environment.';
 
 create or replace function read_model.owner_entitlement_at(instant timestamptz)
-returns setof read_model.entitlement_timeline
+returns setof read_model.owner_timeline
 language sql stable parallel safe as $$
     select * from read_model.owner_entitlement_in('Production', $1)
 $$;
 
+comment on function read_model.owner_entitlement_at is
+    'The one subscription that counts for each owner and group at an instant; Production only.';
+
 create or replace function read_model.owner_entitlement_at_sandbox(instant timestamptz)
-returns setof read_model.entitlement_timeline_sandbox
+returns setof read_model.owner_timeline
 language sql stable parallel safe as $$
     select * from read_model.owner_entitlement_in('Sandbox', $1)
 $$;
@@ -216,6 +268,9 @@ comment on function read_model.owner_entitlement_at_sandbox is
 
 create or replace view read_model.owner_entitlement_now as
 select * from read_model.owner_entitlement_in('Production', now());
+
+comment on view read_model.owner_entitlement_now is
+    'The one subscription that counts for each owner and group at this moment; Production only.';
 
 create or replace view read_model.owner_entitlement_now_sandbox as
 select * from read_model.owner_entitlement_in('Sandbox', now());
@@ -308,16 +363,26 @@ begin
             );
         end loop;
     end loop;
-    -- The columns are those of owner_entitlement_now, and so are their meanings.
-    for line in
-        select format(
-            'comment on column read_model.owner_entitlement_now_sandbox.%I is %L',
-            attname, col_description(attrelid, attnum)
-        )
-        from pg_attribute
-        where attrelid = 'read_model.owner_entitlement_now'::regclass and attnum > 0
-    loop
-        execute line;
+    -- The columns of an owner's stretch are those of entitlement_all, and three of its own.
+    foreach published in array array[
+        'owner_timeline', 'owner_entitlement_now', 'owner_entitlement_now_sandbox'
+    ] loop
+        for line in
+            select format(
+                'comment on column read_model.%I.%I is %L',
+                published, o.attname, col_description(a.attrelid, a.attnum)
+            )
+            from pg_attribute o
+            join pg_attribute a
+                on a.attname = o.attname and a.attnum > 0 and a.attrelid = case
+                    when o.attname in ('via', 'owned_from', 'owned_until')
+                        then 'read_model.owner_subscription'
+                    else 'read_model.entitlement_all'
+                end::regclass
+            where o.attrelid = ('read_model.' || published)::regclass and o.attnum > 0
+        loop
+            execute line;
+        end loop;
     end loop;
 end
 $do$;

@@ -102,33 +102,6 @@ $$;
 comment on function read_model.entitlement_at_sandbox is
     'entitlement_at of the Sandbox environment.';
 
--- One subscription a person and group counts: an entitled one, of the highest level (1 is the
--- highest), the longest; never simply the one that expires last.
-create or replace function read_model.owner_entitlement_at(instant timestamptz)
-returns setof read_model.entitlement_timeline
-language sql stable parallel safe as $$
-    select distinct on (app_account_token, bundle_id, subscription_group_identifier) *
-    from read_model.entitlement_timeline
-    where valid_from <= instant and instant < valid_until and app_account_token is not null
-    order by
-        app_account_token, bundle_id, subscription_group_identifier, entitled desc,
-        level nulls last, access_until desc nulls last, original_transaction_id
-$$;
-
-comment on function read_model.owner_entitlement_at is
-    'The one subscription that counts for each owner and group at an instant; Production only.';
-
-create or replace view read_model.owner_entitlement_now as
-select distinct on (app_account_token, bundle_id, subscription_group_identifier) *
-from read_model.entitlement_now
-where app_account_token is not null
-order by
-    app_account_token, bundle_id, subscription_group_identifier, entitled desc,
-    level nulls last, access_until desc nulls last, original_transaction_id;
-
-comment on view read_model.owner_entitlement_now is
-    'The one subscription that counts for each owner and group at this moment; Production only.';
-
 do $do$
 declare
     published text;
@@ -136,7 +109,7 @@ declare
 begin
     foreach published in array array[
         'entitlement_all', 'entitlement_timeline', 'entitlement_timeline_sandbox',
-        'entitlement_now', 'entitlement_now_sandbox', 'owner_entitlement_now'
+        'entitlement_now', 'entitlement_now_sandbox'
     ] loop
         foreach line in array array[
             'original_transaction_id: Apple''s id of the subscription, the stream of its events',

@@ -307,40 +307,6 @@ import Testing
         #expect(try log.count("read_model.unattributed_subscription") == 1)
     }
 
-    @Test func aPurchaseOfTheSameCustomerIsOnlyAHint() throws {
-        let log = try LogFixture()
-        try log.append([
-            Self.bought(log, "1000", owner: Self.ann) { $0.appTransactionID = AppleID(77) },
-            Self.bought(log, "2000", product: "news.month") {
-                $0.appTransactionID = AppleID(77)
-                $0.subscriptionGroupID = "group2"
-            },
-        ])
-        #expect(try products(log, of: Self.ann, on: 5) == ["gold.month"])
-        let rows = try log.connection.query(
-            "select original_transaction_id, likely_owner from read_model.unattributed_subscription"
-        )
-        #expect(rows.text(0, 0) == "2000")
-        #expect(rows.uuid(0, 1) == Self.ann.bits)
-    }
-
-    @Test func s27_aMigratedSubscriptionBelongsToTheOwnerOfTheOldOne() throws {
-        let log = try LogFixture()
-        try log.append([
-            Self.bought(log, "1000", product: "silver.month", owner: Self.ann),
-            Self.bought(log, "2000") { $0.previousOriginalTransactionID = AppleID(1000) },
-        ])
-        #expect(
-            try Set(products(log, of: Self.ann, on: 5)).isSubset(of: ["gold.month", "silver.month"])
-        )
-        let rows = try log.connection.query(
-            "select via from read_model.owner_subscription"
-                + " where app_account_token = $1 order by via",
-            [.uuid(Self.ann.bits)]
-        )
-        #expect((0..<rows.count).map { rows.text($0, 0) } == ["alias", "own"])
-    }
-
     @Test func theHigherLevelCountsAlsoWhereTheLowerLastsLonger() throws {
         let log = try LogFixture()
         try Self.configure(log)

@@ -66,6 +66,11 @@ public struct EntitlementAnswer: Hashable, Sendable {
     public var knownToPosition: Int64
     /// The positions of the deciding events.
     public var positions: [Int64]
+    /// How it belongs to the owner who was asked about: `own`, `alias`, `family`, `assigned` or
+    /// `customer`; nil where nobody was.
+    public var via: String?
+    /// Whether it is the one that counts for that owner and the group.
+    public var counts: Bool?
 }
 
 extension EntitlementAnswer {
@@ -79,7 +84,7 @@ extension EntitlementAnswer {
         transaction_id, policy_version, known_to_position, positions
         """
 
-    init(_ rows: Rows, _ row: Int) {
+    init(_ rows: Rows, _ row: Int, ofOwner: Bool = false) {
         originalTransactionID = rows.text(row, 0) ?? ""
         app = AppKey(
             bundleID: rows.text(row, 1) ?? "",
@@ -114,6 +119,9 @@ extension EntitlementAnswer {
         policyVersion = Int32(rows.int(row, 29) ?? 0)
         knownToPosition = rows.int(row, 30) ?? 0
         positions = rows.intArray(row, 31) ?? []
+        guard ofOwner else { return }
+        via = rows.text(row, 32)
+        counts = rows.bool(row, 33)
     }
 
     /// Writes the answer as `subledger entitlements --json` shows it: `from` and `until` bound the
@@ -131,6 +139,10 @@ extension EntitlementAnswer {
         json.member("policy_version", policyVersion)
         json.member("known_to_position", knownToPosition)
         json.member("positions", positions)
+        if let via, let counts {
+            json.member("via", via)
+            json.member("counts", counts)
+        }
         json.endObject()
     }
 

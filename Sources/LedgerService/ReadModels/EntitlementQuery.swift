@@ -7,7 +7,7 @@ public import Postgres
 public struct EntitlementQuery: Hashable, Sendable {
     /// The instant that is asked about.
     public var at: Timestamp
-    /// Only subscriptions that this account token owned at that instant.
+    /// Only subscriptions that belonged to this account token at that instant, by whatever way.
     public var owner: UniqueID?
     /// Only this subscription, in every app that has it.
     public var subscription: String?
@@ -77,10 +77,7 @@ public struct EntitlementQuery: Hashable, Sendable {
             .instant(milliseconds: at.milliseconds), .text(last.stream), .int(Int64(last.appID)),
         ]
         var conditions = ""
-        if let owner {
-            binds.append(.uuid(owner.bits))
-            conditions += " and app_account_token = $\(binds.count)"
-        }
+        if let owner { binds.append(.uuid(owner.bits)) }
         if let subscription {
             binds.append(.text(subscription))
             conditions += " and original_transaction_id = $\(binds.count)"
@@ -90,20 +87,39 @@ public struct EntitlementQuery: Hashable, Sendable {
             conditions += " and environment = $\(binds.count)"
         }
         // One owner has few: a page would only tempt the planner to walk all subscriptions.
-        let limit = owner == nil ? "limit \(pageSize)" : ""
         let rows = try connection.query(
             """
-            select \(EntitlementAnswer.columns)
-            from read_model.entitlement_all
+            select \(EntitlementAnswer.columns)\(owner == nil ? "" : ", via, counts")
+            from \(owner == nil ? "read_model.entitlement_all" : Self.ofOwner)
             where valid_from <= $1 and $1 < valid_until
                 and (original_transaction_id, app_id) > ($2, $3::integer)\(conditions)
             order by original_transaction_id, app_id
-            \(limit)
+            \(owner == nil ? "limit \(pageSize)" : "")
             """,
             binds
         )
-        return (0..<rows.count).map { EntitlementAnswer(rows, $0) }
+        return (0..<rows.count).map { EntitlementAnswer(rows, $0, ofOwner: owner != nil) }
     }
+
+    /// All subscriptions of the owner `$4` at the instant, each once, with the one that counts for
+    /// each group: the same choice as in `read_model.owner_entitlement_in`.
+    private static let ofOwner = """
+        (
+            select t.*, row_number() over (
+                partition by environment, bundle_id,
+                    coalesce(subscription_group_identifier, original_transaction_id)
+                order by entitled desc, level nulls last, access_until desc nulls last,
+                    original_transaction_id
+            ) = 1 as counts
+            from (
+                select distinct on (original_transaction_id, app_id) *
+                from read_model.owner_timeline
+                where app_account_token = $4 and valid_from <= $1 and $1 < valid_until
+                    and owned_from <= $1 and $1 < owned_until
+                order by original_transaction_id, app_id, via
+            ) t
+        ) a
+        """
 }
 
 /// How far the read models are behind the log.

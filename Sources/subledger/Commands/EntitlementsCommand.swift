@@ -10,13 +10,16 @@ enum EntitlementsCommand {
         summary: "Show who has access to what at an instant.",
         options: [
             .database, .config, .json, .at,
-            .value("--owner", "TOKEN", "only what this appAccountToken owned then"),
+            .value("--owner", "TOKEN", "only this account's, by whatever way they are"),
             .value("--subscription", "ID", "only this originalTransactionId"),
             .value("--environment", "Sandbox|Production", "only this environment; default both"),
         ],
         details: """
             “Apple” is Apple's own line: an active period or a grace period. “policy” is yours:
             the access policy in subledger.json. With --json: an array, one object a subscription.
+            --owner lists all that an account has: its own, by an alias (a migration), family, an
+            assigned seat, or bought by the same customer without a token. “*” marks the one that
+            counts in each group: entitled, of the highest level, the longest.
             """,
         run: run
     )
@@ -71,7 +74,7 @@ enum EntitlementsCommand {
         _ connection: Connection,
         to output: Output
     ) throws -> Int {
-        var table = EntitlementTable()
+        var table = EntitlementTable(ofOwner: query.owner != nil)
         try query.forEach(connection) { table.add($0) }
         if table.count > 0 {
             try output.table(table.table)
@@ -119,23 +122,26 @@ enum EntitlementsCommand {
 
 /// Answers as a table.
 struct EntitlementTable {
-    private(set) var table = TextTable(
-        "subscription",
-        "env",
-        "<product",
-        "~state",
-        "Apple",
-        "policy",
-        "access until",
-        "next change"
-    )
+    private(set) var table: TextTable
+    private let ofOwner: Bool
+
+    /// Makes an empty table; one of an owner also says how each is the owner's.
+    init(ofOwner: Bool = false) {
+        self.ofOwner = ofOwner
+        let titles = [
+            "subscription", "env", "<product", "~state", "Apple", "policy", "access until",
+            "next change",
+        ]
+        table = TextTable((ofOwner ? ["", "via"] : []) + titles)
+    }
 
     /// How many there are.
     var count: Int { table.count }
 
     /// Adds an answer.
     mutating func add(_ answer: EntitlementAnswer) {
-        table.add(
+        let owned = [answer.counts == true ? "*" : "", answer.via ?? ""]
+        let fields = [
             answer.originalTransactionID,
             answer.app.environment == .production ? "Prod" : "\(answer.app.environment)",
             answer.productID ?? "–",
@@ -143,8 +149,9 @@ struct EntitlementTable {
             answer.entitledApple ? "yes" : "no",
             answer.entitled ? "yes" : "no",
             answer.entitled ? answer.accessUntil.map(minute) ?? "for ever" : "–",
-            answer.validUntil.map(minute) ?? "–"
-        )
+            answer.validUntil.map(minute) ?? "–",
+        ]
+        table.add((ofOwner ? owned : []) + fields)
     }
 }
 

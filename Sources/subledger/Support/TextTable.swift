@@ -23,7 +23,10 @@ struct TextTable {
 
     /// Makes an empty table from headings; `#` before one aligns to the right, `~` lets it shrink,
     /// `<` lets it shrink at the beginning of its texts.
-    init(_ titles: String...) {
+    init(_ titles: String...) { self.init(titles) }
+
+    /// Makes an empty table from headings.
+    init(_ titles: [String]) {
         columns = titles.map { title in
             Column(
                 title: String(title.drop { "#~<".contains($0) }),
