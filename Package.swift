@@ -78,6 +78,7 @@ let package = Package(
                 "Postgres", "Projections",
             ],
             path: "Tests/Benchmarks",
+            resources: [.embedInCode("window_fold.sql")],
             swiftSettings: strict
         ),
         .executableTarget(

@@ -1,5 +1,6 @@
 import AppStore
 import AppStoreSimulator
+import Benchmarks
 import EventLog
 import Ledger
 import LedgerService
@@ -47,6 +48,33 @@ import Testing
         let first = try rebuild()
         try compare(truth, connection, simulation, "rebuilt")
         #expect(try rebuild().readModels.map(\.digest) == first.readModels.map(\.digest))
+        try compareWithWindows(connection)
+    }
+
+    /// The same intervals once more, folded by the database with window functions.
+    private func compareWithWindows(_ connection: Connection) throws {
+        try connection.execute("begin")
+        let windows = try WindowFold(comparingIn: connection)
+        try connection.execute("rollback")
+        for state in TruthCondition.State.allCases {
+            #expect(windows.intervals[state.rawValue, default: 0] >= 30, "\(state)")
+        }
+        #expect(windows.differing == 0, "seed \(Self.seed): \(windows.differences)")
+
+        // The comparison can fail: a bound moved by a millisecond shows, on both sides of it.
+        try connection.execute("begin")
+        try connection.execute(
+            """
+            update read_model.entitlement_interval
+            set valid_from = valid_from - interval '1 ms'
+            where (stream, valid_from) in (
+                select stream, max(valid_from) from read_model.entitlement_interval
+                where state = 'grace_period' group by stream order by stream limit 1)
+            """
+        )
+        let moved = try WindowFold(comparingIn: connection)
+        try connection.execute("rollback")
+        #expect(moved.differing >= 2, "a moved bound is seen")
     }
 
     /// The comparison proves something only where there is something to compare.
