@@ -190,8 +190,6 @@ public enum RevocationCause: String, Hashable, Sendable, CaseIterable {
     case familyRevoke = "family_revoke"
     /// An assigned seat was taken back.
     case assignmentRevoke = "assignment_revoke"
-    /// Consent to a child's use was withdrawn.
-    case rescindedConsent = "rescinded_consent"
 }
 
 /// What kind of period it is.

@@ -69,6 +69,8 @@ public enum NotificationType: OpenVocabulary {
         ("PRICE_CHANGE", .priceChange),
         ("METADATA_UPDATE", .metadataUpdate),
         ("MIGRATION", .migration),
+        // Apple's changelog spells it so.
+        ("MIGRATE", .migration),
         ("REFUND", .refund),
         ("REFUND_DECLINED", .refundDeclined),
         ("REFUND_REVERSED", .refundReversed),

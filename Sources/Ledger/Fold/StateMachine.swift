@@ -2,10 +2,30 @@
 ///
 /// It tells the story (who caused which step when); the timeline tells the truth about each
 /// instant. A step that the table of expected ones lacks is an anomaly, never an error.
+///
+/// It looks at the period that began last, and takes every state from what was signed, not from
+/// the name of the notification; only an announcement (a failed charge, the end of grace, the
+/// expiry) counts by its name, since no field of a payload says the same for certain.
 struct StateMachine {
     private(set) var transitions: [Transition] = []
     private(set) var state: SubscriptionState?
+    /// The bounds of the period that began last.
     private var latestStart: Timestamp?
+    private var latestEnd = Timestamp.earliest
+    /// Whether its own charge was taken back.
+    private var isTakenBack = false
+    /// The charges for seats in that period that were not taken back.
+    private var seats: [AppleID] = []
+
+    /// What a transaction is to the machine.
+    private enum Bearing {
+        /// A period that began after all known ones, or the same with a later end.
+        case newer
+        /// The period that began last, told again.
+        case current
+        /// An older period, or a charge for seats: it moves nothing by itself.
+        case aside
+    }
 
     /// Applies a fact; true where its step is not in the table.
     ///
@@ -16,23 +36,9 @@ struct StateMachine {
         _ head: EventHead,
         hasPeriod: Bool
     ) -> Bool {
-        var isLatest = false
-        if hasPeriod {
-            let start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
-            isLatest = latestStart.map { start >= $0 } ?? true
-            if isLatest { latestStart = start }
-        }
+        let bearing = hasPeriod ? note(events, place) : nil
         let trigger = Trigger(head)
-        guard
-            let target = target(
-                of: events,
-                place,
-                head,
-                trigger,
-                hasPeriod: hasPeriod,
-                isLatest: isLatest
-            ),
-            target != state
+        guard let target = target(of: events, place, head, trigger, bearing), target != state
         else { return false }
         let effective =
             hasPeriod ? effectiveAt(events[place].fact.storedTransaction, target) : nil
@@ -53,41 +59,94 @@ struct StateMachine {
         return !isExpected
     }
 
-    /// The state after the fact, nil where it changes none.
+    /// Remembers the period that began last.
+    private mutating func note(_ events: borrowing [Event], _ place: Int) -> Bearing {
+        let start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
+        let end = events[place].fact.storedTransaction.expiresDate ?? .earliest
+        let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
+        if events[place].fact.storedTransaction.additionalReason != nil {
+            let id = events[place].fact.storedTransaction.transactionID
+            if !seats.isEmpty { seats.removeAll { $0 == id } }
+            if !isRevoked, latestStart.map({ start >= $0 }) ?? true { seats.append(id) }
+            return .aside
+        }
+        if let latestStart, start < latestStart { return .aside }
+        let isNewer = latestStart != start
+        if isNewer, !seats.isEmpty { seats.removeAll() }
+        defer {
+            latestStart = start
+            latestEnd = end
+            isTakenBack = isRevoked
+        }
+        return isNewer || end > latestEnd ? .newer : .current
+    }
+
+    /// The state after the fact, nil where there is none yet.
     private func target(
         of events: borrowing [Event],
         _ place: Int,
         _ head: EventHead,
         _ trigger: Trigger,
-        hasPeriod: Bool,
-        isLatest: Bool
+        _ bearing: Bearing?
     ) -> SubscriptionState? {
-        switch trigger {
-        case .failedWithGrace: return .gracePeriod
-        case .failed, .graceEnded: return .billingRetry
-        case .expired: return .expired(ExpirationCause(subtype: head.subtype))
-        default: break
+        if let announced = announced(trigger, head) {
+            // What was taken back stays so, whatever its renewal comes to.
+            return state?.isRevoked == true && bearing != .newer ? state : announced
         }
-        guard hasPeriod else { return state }
+        guard let bearing else { return state }
+        let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
         let covers =
             events[place].fact.storedTransaction.expiresDate.map { head.signedAt < $0 } ?? false
-        guard isLatest else { return state ?? observed(head.status, covers: covers) }
-        if events[place].fact.storedTransaction.revocationDate != nil, trigger != .seatsRefunded {
-            return .revoked(
-                RevocationCause(
-                    events[place].fact.storedTransaction.revocationType,
-                    events[place].fact.storedTransaction.ownership
-                )
-            )
+        if bearing == .aside {
+            if isRevoked {
+                // The last seats of a period whose own charge was taken back before.
+                guard isTakenBack, seats.isEmpty else { return state }
+                return revoked(events[place].fact.storedTransaction)
+            }
+            return state ?? observed(head.status, covers: covers)
         }
+        if isRevoked {
+            // The purchaser keeps access while any charge of the period stands.
+            return seats.isEmpty ? revoked(events[place].fact.storedTransaction) : state
+        }
+        if trigger.isReport { return .active }
+        if covers {
+            // The same period told again does not undo what was announced of its end.
+            return bearing == .newer || state?.isRevoked ?? true ? .active : state
+        }
+        return shown(events[place].fact, head)
+    }
+
+    /// What a notification announces by its name.
+    private func announced(_ trigger: Trigger, _ head: EventHead) -> SubscriptionState? {
         switch trigger {
-        case .subscribed, .renewed, .recovered, .planChanged: return .active
-        default: break
+        case .failedWithGrace: .gracePeriod
+        case .failed, .graceEnded: .billingRetry
+        case .expired: .expired(ExpirationCause(subtype: head.subtype))
+        default: nil
         }
-        if covers { return .active }
-        // A paid period is over, and the fact says nothing of why: the state stays.
-        if state?.isRevoked == true { return .expired(.other) }
-        return state ?? observed(head.status, covers: covers)
+    }
+
+    /// The state that the renewal info of a fact shows, once the period is over.
+    private func shown(_ fact: borrowing Fact, _ head: EventHead) -> SubscriptionState? {
+        let inRetry = fact.storedRenewal.isInBillingRetryPeriod == true
+        let graceEnd = fact.storedRenewal.gracePeriodExpiresDate
+        switch state {
+        case .expired, .billingRetry: return state
+        case .gracePeriod:
+            // Only a date that is past tells that grace is over; without one it may still run.
+            let isPast = graceEnd.map { $0 <= head.signedAt } ?? false
+            return inRetry && isPast ? .billingRetry : state
+        case .active, .renewalPending, .revoked, nil:
+            if inRetry {
+                return graceEnd.map { $0 > head.signedAt } ?? false ? .gracePeriod : .billingRetry
+            }
+            if let intent = fact.storedRenewal.expirationIntent {
+                return .expired(ExpirationCause(intent: intent))
+            }
+            if state?.isRevoked == true { return .expired(.other) }
+            return state ?? observed(head.status, covers: false)
+        }
     }
 
     /// The state that a first fact shows.
@@ -99,6 +158,10 @@ struct StateMachine {
         case 4: .gracePeriod
         default: covers ? .active : .expired(.other)
         }
+    }
+
+    private func revoked(_ transaction: borrowing TransactionFact) -> SubscriptionState {
+        .revoked(RevocationCause(transaction.revocationType, transaction.ownership))
     }
 
     /// When a step took effect: a period's start, its end, the revocation; nil for the signature.
@@ -113,89 +176,4 @@ struct StateMachine {
         default: nil
         }
     }
-}
-
-/// What can move a subscription from one state to another.
-enum Trigger: String, Hashable, CaseIterable {
-    case subscribed, renewed, recovered, planChanged, intentChanged, failed, failedWithGrace
-    case graceEnded, expired, refunded, seatsRefunded, refundReversed, revoked, extended
-    case observed, other
-
-    /// Whether it reports a purchase or renewal as it happens.
-    var isReport: Bool {
-        switch self {
-        case .subscribed, .renewed, .recovered, .planChanged: true
-        default: false
-        }
-    }
-
-    init(_ head: EventHead) {
-        guard let type = head.notificationType else {
-            self = head.kind == .notification ? .other : .observed
-            return
-        }
-        switch type {
-        case .subscribed: self = .subscribed
-        case .didRenew: self = head.subtype == .billingRecovery ? .recovered : .renewed
-        case .didChangeRenewalPref, .offerRedeemed:
-            self = head.subtype == .upgrade ? .planChanged : .intentChanged
-        case .didChangeRenewalStatus, .priceIncrease: self = .intentChanged
-        case .didFailToRenew: self = head.subtype == .gracePeriod ? .failedWithGrace : .failed
-        case .gracePeriodExpired: self = .graceEnded
-        case .expired: self = .expired
-        case .refund: self = head.subtype == .seats ? .seatsRefunded : .refunded
-        case .refundReversed: self = .refundReversed
-        case .revoke: self = .revoked
-        case .renewalExtended: self = .extended
-        default: self = .other
-        }
-    }
-}
-
-/// A state without its cause.
-enum StateKind: String, Hashable, CaseIterable {
-    case active, gracePeriod, billingRetry, expired, revoked
-
-    init(_ state: SubscriptionState) {
-        switch state {
-        case .active, .renewalPending: self = .active
-        case .gracePeriod: self = .gracePeriod
-        case .billingRetry: self = .billingRetry
-        case .expired: self = .expired
-        case .revoked: self = .revoked
-        }
-    }
-}
-
-/// The expected steps.
-enum TransitionTable {
-    /// Whether the table has the step; the first fact may show any state.
-    static func allows(from: StateKind?, _ trigger: Trigger, to: StateKind) -> Bool {
-        guard let from else { return true }
-        return expected[trigger]?.contains { $0.from.contains(from) && $0.to == to } ?? false
-    }
-
-    /// For each trigger the states it may start from and where it leads.
-    static let expected: [Trigger: [(from: Set<StateKind>, to: StateKind)]] = [
-        .subscribed: [([.expired, .revoked, .billingRetry], .active)],
-        .renewed: [([.expired, .revoked, .billingRetry, .gracePeriod], .active)],
-        .recovered: [([.billingRetry, .gracePeriod, .expired], .active)],
-        .planChanged: [([.billingRetry, .gracePeriod], .active)],
-        .failedWithGrace: [([.active], .gracePeriod)],
-        .failed: [([.active, .gracePeriod], .billingRetry)],
-        .graceEnded: [([.gracePeriod], .billingRetry)],
-        .expired: [([.active, .gracePeriod, .billingRetry], .expired)],
-        .refunded: [
-            ([.active, .gracePeriod, .billingRetry, .expired], .revoked)
-        ],
-        .refundReversed: [([.revoked], .active), ([.revoked], .expired)],
-        .revoked: [([.active, .gracePeriod, .billingRetry, .expired], .revoked)],
-        .extended: [([.billingRetry, .gracePeriod], .active)],
-        .observed: [
-            ([.expired, .billingRetry, .gracePeriod, .revoked], .active),
-            ([.active, .gracePeriod, .billingRetry, .expired], .revoked),
-            ([.revoked], .expired),
-        ],
-        .intentChanged: [([.expired, .billingRetry, .gracePeriod], .active)],
-    ]
 }

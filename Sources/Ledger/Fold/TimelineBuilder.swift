@@ -191,7 +191,7 @@ struct TimelineBuilder {
         guard registers.periods[number].isAdditional else { return revoked }
         let end = registers.periods[number].end
         var latest = revoked
-        for other in registers.periods where other.isAdditional && other.end == end {
+        for other in registers.periods where other.end == end {
             guard let revoked = other.revocation else { return nil }
             latest = max(latest, revoked)
         }
