@@ -19,7 +19,7 @@ import Testing
         return life
     }
 
-    @Test func graceLastsToItsDateAndNotLonger() {
+    @Test func a01GraceLastsToItsDateAndNotLonger() {
         var life = Self.subscribed()
         life.notify(
             .didFailToRenew,
@@ -41,7 +41,7 @@ import Testing
         #expect(after?.entitled == false)
     }
 
-    @Test func billingRetryWithoutGraceIsNotEntitled() {
+    @Test func a02BillingRetryWithoutGraceIsNotEntitled() {
         var life = Self.subscribed()
         life.notify(
             .didFailToRenew,
@@ -59,7 +59,7 @@ import Testing
         #expect(life.at(Life.day(90))?.state == .expired(.billingRetry))
     }
 
-    @Test func turningAutoRenewOffKeepsAccessToTheEnd() {
+    @Test func a03TurningAutoRenewOffKeepsAccessToTheEnd() {
         var life = Self.subscribed()
         life.notify(
             .didChangeRenewalStatus,
@@ -79,7 +79,7 @@ import Testing
         #expect(life.at(Life.day(30))?.confidence == .clock)
     }
 
-    @Test func aDowngradeWaitsForTheNextTransaction() {
+    @Test func a04ADowngradeWaitsForTheNextTransaction() {
         var life = Life()
         let gold = Life.transaction(
             1,
@@ -100,7 +100,7 @@ import Testing
         #expect(life.at(Life.day(19))?.pendingProductID == nil)
     }
 
-    @Test func anUpgradeTakesOverAtOnce() {
+    @Test func a05AnUpgradeLeavesOneProduct() {
         var life = Life()
         life.notify(
             .subscribed,
@@ -120,9 +120,14 @@ import Testing
         #expect(life.at(Life.day(6))?.productID == "gold.month")
         #expect(life.at(Life.day(6))?.until == Life.day(35))
         #expect(life.at(Life.day(34))?.entitled == true)
+        // Superseded, neither refunded nor lost.
+        #expect(life.history.charges.allSatisfy { $0.revokedAt == nil })
+        #expect(life.history.transitions.count == 1)
+        let products = life.history.timeline.filter(\.entitledApple).map(\.productID)
+        #expect(products == ["silver.month", "gold.month"])
     }
 
-    @Test func aRefundEndsAccessAtItsDate() {
+    @Test func a06ARefundEndsAccessAtItsDate() {
         var life = Life()
         let year = Life.transaction(7, from: Life.t0, until: Life.day(365), reason: .renewal)
         life.notify(.didRenew, at: Life.t0, year, Life.renewal())
@@ -138,6 +143,8 @@ import Testing
         #expect(life.at(Life.day(9))?.state == .revoked(.refund))
         #expect(life.at(Life.day(10))?.entitled == false)
         #expect(life.at(Life.day(400))?.state == .revoked(.refund))
+        #expect(life.history.charges.map(\.transactionID) == [AppleID(7)])
+        #expect(life.history.charges.map(\.revokedAt) == [Life.day(9)])
     }
 
     @Test func aReversedRefundIsAsIfItNeverWas() {
@@ -171,7 +178,7 @@ import Testing
         #expect(life.history.timeline.map(\.state) == before)
     }
 
-    @Test func withoutNewsAPeriodLapsesByTheClock() {
+    @Test func a07WithoutNewsAPeriodLapsesByTheClock() {
         let life = Self.subscribed()
         let pending = life.at(Life.day(30))
         #expect(pending?.state == .renewalPending)
@@ -185,7 +192,7 @@ import Testing
         #expect(lapsed?.until == nil)
     }
 
-    @Test func aConsumableHasNoTimeline() {
+    @Test func a08AConsumableHasNoTimeline() {
         var life = Life()
         var coins = TransactionFact(transactionID: AppleID(9), signedDate: Life.t0, digest: 1)
         coins.productType = .consumable
@@ -196,7 +203,7 @@ import Testing
         #expect(life.history.knownToPosition == 1)
     }
 
-    @Test func aPeriodIsHalfOpen() {
+    @Test func a09APeriodIsHalfOpen() {
         var life = Life()
         life.rules.environment = .sandbox
         let end = Life.t0.adding(Milliseconds(rawValue: 30_000))
@@ -212,7 +219,7 @@ import Testing
         #expect(life.at(end)?.entitledApple == false)
     }
 
-    @Test func anEmptyPeriodGrantsNothing() {
+    @Test func a09AnEmptyPeriodGrantsNothing() {
         var life = Life()
         life.notify(
             .subscribed,
@@ -225,7 +232,7 @@ import Testing
         #expect(life.history.timeline.last?.until == nil)
     }
 
-    @Test func oneFailedCardIsOneLapse() {
+    @Test func a10OneFailedCardIsOneLapse() {
         var life = Self.subscribed()
         life.notify(
             .didFailToRenew,
@@ -261,7 +268,7 @@ import Testing
         #expect(life.at(Life.day(90))?.from == Life.day(90))
     }
 
-    @Test func aMissingTokenKeepsTheOwner() {
+    @Test func a11AMissingTokenKeepsTheOwner() {
         var life = Life()
         let token = UniqueID(bits: 0x1f01)
         life.notify(
@@ -276,7 +283,7 @@ import Testing
         #expect(Self.subscribed().history.ownership.isEmpty)
     }
 
-    @Test func anOlderRenewalThatComesAfterItsRefundDoesNotReopenIt() {
+    @Test func c05AnOlderRenewalThatComesAfterItsRefundDoesNotReopenIt() {
         var life = Life()
         life.notify(
             .refund,

@@ -111,6 +111,50 @@ import Testing
         }
     }
 
+    /// Case A06 and case C05 for any facts: the newest signature of a transaction decides.
+    @Test func noTransactionGrantsAccessOnceItIsTakenBack() {
+        var checked = 0
+        for seed in Self.seeds {
+            let life = Self.randomLife(UInt64(seed))
+            let newest = Dictionary(
+                life.events.compactMap(\.fact.transaction).map { ($0.transactionID, $0) },
+                uniquingKeysWith: { $1.signedDate > $0.signedDate ? $1 : $0 }
+            )
+            for interval in life.history.timeline where interval.state == .active {
+                guard let id = interval.transactionID, let revoked = newest[id]?.revocationDate
+                else { continue }
+                checked += 1
+                #expect(interval.until.map { $0 <= revoked } ?? false, "seed \(seed)")
+            }
+        }
+        #expect(checked > 50)
+    }
+
+    @Test func everySurpriseIsAStepThatTheTableLacks() {
+        var steps = 0
+        for seed in Self.seeds {
+            let life = Self.randomLife(UInt64(seed))
+            let history = life.history
+            let places = Dictionary(
+                uniqueKeysWithValues: life.events.indices.map {
+                    (life.events[$0].position, $0)
+                }
+            )
+            let outside = history.transitions.filter { step in
+                guard let place = places[step.position] else { return true }
+                steps += 1
+                return !TransitionTable.allows(
+                    from: step.from.map(StateKind.init),
+                    Trigger(EventHead(life.events, place)),
+                    to: StateKind(step.to)
+                )
+            }
+            let surprises = history.anomalies.filter { $0.kind == .unexpectedTransition }
+            #expect(outside.map(\.position) == surprises.map(\.position), "seed \(seed)")
+        }
+        #expect(steps > 1000)
+    }
+
     @Test func anOlderFactNeverChangesTheOpenEnd() {
         for seed in Self.seeds {
             var life = Self.randomLife(UInt64(seed))

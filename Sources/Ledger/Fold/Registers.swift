@@ -104,12 +104,39 @@ struct Registers {
     }
 
     /// Puts everything in order once all facts are in.
-    mutating func finish() {
+    mutating func finish(_ events: borrowing [Event]) {
         renewals.sortIfNeeded { $0.at != $1.at ? $0.at < $1.at : $1.wins(over: $0) }
         statuses.sortIfNeeded { $0.at < $1.at }
         markers.sortIfNeeded { $0.at < $1.at }
         periods.sortIfNeeded(Period.precedes)
+        mergeDoubles(events)
         if !answers.isEmpty { applyProvisionalExtension() }
+    }
+
+    /// Makes one period of those that are one purchase.
+    private mutating func mergeDoubles(_ events: borrowing [Event]) {
+        for place in periods.indices.dropFirst().reversed() {
+            var other = place - 1
+            while other >= 0, periods[other].start == periods[place].start {
+                if isSamePurchase(other, place, events) {
+                    _ = periods[other].merge(periods[place])
+                    periods.remove(at: place)
+                    break
+                }
+                other -= 1
+            }
+        }
+    }
+
+    /// Whether two periods are one purchase under two numbers.
+    ///
+    /// Apple's client and its server were seen to number one purchase differently; the order line
+    /// is the same, and so is the start.
+    private func isSamePurchase(_ left: Int, _ right: Int, _ events: borrowing [Event]) -> Bool {
+        guard !periods[left].isAdditional, !periods[right].isAdditional,
+            let line = events[periods[left].place].fact.storedTransaction.webOrderLineItemID
+        else { return false }
+        return events[periods[right].place].fact.storedTransaction.webOrderLineItemID == line
     }
 
     /// Keeps each number of refunded seats that a transaction comes to.

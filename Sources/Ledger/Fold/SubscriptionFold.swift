@@ -36,7 +36,7 @@ public struct SubscriptionFold {
             }
             apply(events, place, &machine, &history)
         }
-        registers.finish()
+        registers.finish(events)
         history.transitions = machine.transitions
         history.timeline = builder.timeline(of: registers)
         history.ownership = owners.intervals()
