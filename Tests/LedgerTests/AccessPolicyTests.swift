@@ -77,6 +77,37 @@ import Testing
         #expect(Clock.configuredGrace(plan: plan, rules: rules) == .days(Int64(days)))
     }
 
+    @Test(arguments: GraceScope.allCases)
+    func aTrialsFirstChargeIsEstimatedAGraceOnlyWhereTheScopeHasIt(_ scope: GraceScope) {
+        for (policy, subtype) in [
+            (AccessPolicy(), Subtype.gracePeriod),
+            (AccessPolicy(billingRetryAccess: .untilGraceEnds), nil),
+        ] {
+            var life = Life()
+            life.rules.gracePeriodDays = 16
+            life.rules.graceScope = scope
+            life.rules.products["gold.month"] = ProductRules(
+                groupID: "g",
+                level: 1,
+                period: .oneMonth
+            )
+            life.rules.policies = [policy]
+            let trial = Life.transaction(1, from: Life.t0, until: Life.day(7)) {
+                $0.offerDiscountType = .freeTrial
+            }
+            life.notify(.subscribed, .initialBuy, at: Life.t0, trial, Life.renewal())
+            life.notify(
+                .didFailToRenew,
+                subtype,
+                at: Life.day(7),
+                trial,
+                Life.renewal { $0.isInBillingRetryPeriod = true }
+            )
+            let end = life.history.timeline.last { $0.entitled }?.until
+            #expect(end == Life.day(scope == .allRenewals ? 23 : 7))
+        }
+    }
+
     @Test func theClockIsChosenForEachTransaction() {
         let sandbox = AppRules(environment: .sandbox)
         #expect(Clock.profile(period: .hours(12), rules: sandbox) == .sandbox)

@@ -15,6 +15,7 @@ import Testing
     /// What is generated, by the name of its markers.
     private static let parts: [(name: String, text: String)] = [
         ("diagram", diagram), ("steps", steps), ("triggers", triggers),
+        ("notifications", notifications),
     ]
 
     /// The steps as a drawing; what a first fact shows is left to the table.
@@ -64,6 +65,15 @@ import Testing
         return lines.joined(separator: "\n")
     }
 
+    /// What each notification does to access.
+    private static var notifications: String {
+        let lines = NotificationRow.all.map {
+            "| \($0.name) | \($0.given.rawValue) | \($0.sentence) |"
+        }
+        return (["| notification | given | effect |", "| --- | --- | --- |"] + lines)
+            .joined(separator: "\n")
+    }
+
     private static func begin(_ name: String) -> String { "<!-- generated: \(name) -->" }
     private static func end(_ name: String) -> String { "<!-- end of \(name) -->" }
 
@@ -83,5 +93,55 @@ import Testing
             }
         }
         if mayWrite { try text.write(to: Self.file, atomically: true, encoding: .utf8) }
+    }
+
+    // MARK: - The tests that are named
+
+    /// The rows of the document's tables of tests, cell by cell.
+    private static func rowsOfTests() throws -> [[String]] {
+        let text = try String(contentsOf: file, encoding: .utf8)
+        return text.split(separator: "<!-- tests -->").dropFirst().flatMap { part in
+            let table = part.split(separator: "<!-- end of tests -->").first ?? ""
+            return table.split(separator: "\n").filter { $0.hasPrefix("|") }.dropFirst(2).map {
+                $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            }
+        }
+    }
+
+    /// The names of all functions in the tests' sources.
+    private static func functions() throws -> Set<String> {
+        let folder = root.appending(path: "Tests").resolvingSymlinksInPath()
+        var names: Set<String> = []
+        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path())
+        where path.hasSuffix(".swift") {
+            let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            for part in source.split(separator: "func ").dropFirst() {
+                names.insert(String(part.prefix { $0.isLetter || $0.isNumber || $0 == "_" }))
+            }
+        }
+        return names
+    }
+
+    @Test func everyTestThatTheDocumentNamesExists() throws {
+        let functions = try Self.functions()
+        var named = 0
+        for row in try Self.rowsOfTests() {
+            let parts = (row.last ?? "").split(separator: "`", omittingEmptySubsequences: false)
+            for (place, word) in parts.enumerated() where place % 2 == 1 {
+                named += 1
+                let isThere = functions.contains(String(word))
+                #expect(isThere, "\(row.first ?? ""): no test is called \(word)")
+            }
+        }
+        #expect(named > 150, "the tables name only \(named) tests")
+    }
+
+    @Test func noScenarioNoQuirkAndNoCaseIsLeftOut() throws {
+        let first = Set(try Self.rowsOfTests().compactMap(\.first))
+        let wanted =
+            (1...38).map { "\($0)" } + (1...29).map { "Q\($0)" }
+            + (1...11).map { $0 < 10 ? "A0\($0)" : "A\($0)" } + (1...9).map { "C0\($0)" }
+        let missing = wanted.filter { !first.contains($0) }
+        #expect(missing.isEmpty, "not in the tables: \(missing)")
     }
 }

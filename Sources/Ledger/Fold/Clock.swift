@@ -29,9 +29,15 @@ enum Clock {
 
     /// The grace that configuration promises, counted from the end of the period.
     ///
-    /// A weekly plan gets 3 days, or 6 where 16 or 28 is configured.
-    static func configuredGrace(plan: PlanPeriod, rules: AppRules) -> Milliseconds? {
+    /// A weekly plan gets 3 days, or 6 where 16 or 28 is configured; the first charge after a trial
+    /// gets none where grace is for what was paid before.
+    static func configuredGrace(
+        plan: PlanPeriod,
+        offer: OfferPhase = .standard,
+        rules: AppRules
+    ) -> Milliseconds? {
         guard let days = rules.gracePeriodDays else { return nil }
+        if offer == .trial, rules.graceScope == .existingPaidRenewals { return nil }
         guard plan == .oneWeek else { return .days(Int64(days)) }
         return .days(days <= 3 ? Int64(days) : 6)
     }

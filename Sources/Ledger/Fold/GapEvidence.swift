@@ -136,7 +136,8 @@ struct GapEvidence {
                 period: registers.periods[gap.last].length,
                 rules: rules
             )
-            if let length = Clock.configuredGrace(plan: plan, rules: rules) {
+            let offer = registers.periods[gap.last].offer
+            if let length = Clock.configuredGrace(plan: plan, offer: offer, rules: rules) {
                 announced = gap.end.adding(length)
             } else if let closed {
                 // No date and no configuration, but the end of it was announced.

@@ -181,7 +181,8 @@ struct TimelineBuilder {
             period: registers.periods[number].length,
             rules: rules
         )
-        return Clock.configuredGrace(plan: plan, rules: rules)
+        let offer = registers.periods[number].offer
+        return Clock.configuredGrace(plan: plan, offer: offer, rules: rules)
     }
 
     /// When the period that began last was taken back; with seats, when the last of its
