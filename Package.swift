@@ -29,9 +29,15 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CMicroHTTPD",
+            pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"])]
+        ),
 
         .target(name: "Postgres", dependencies: ["CPostgres"], swiftSettings: strict),
         .target(name: "Crypto", dependencies: ["COpenSSL"], swiftSettings: strict),
+        .target(name: "HTTP", dependencies: ["CMicroHTTPD"], swiftSettings: strict),
         .target(name: "Ledger", swiftSettings: strict),
         .target(name: "AppStore", dependencies: ["Crypto", "Ledger"], swiftSettings: strict),
         .target(
@@ -98,6 +104,7 @@ let package = Package(
         ),
         tests(of: "Postgres", dependencies: ["Postgres"]),
         tests(of: "Crypto", dependencies: ["Crypto"]),
+        tests(of: "HTTP", dependencies: ["HTTP"]),
         tests(of: "Ledger", dependencies: ["Ledger"]),
         tests(of: "AppStore", dependencies: ["AppStore", "AppStoreSimulator", "Crypto", "Ledger"]),
         tests(of: "Schema", dependencies: ["EventLog", "Postgres", "Schema"]),
