@@ -6,6 +6,11 @@ import Testing
 @Suite struct LaterAnswerTests {
     static let ok = HTTPResponse(status: 200, contentType: "text/plain", body: Array("ok".utf8))
 
+    /// Runs something a little later, in another thread.
+    static func soon(_ work: @escaping @Sendable () -> Void) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20), execute: work)
+    }
+
     @Test func anAnswerMayComeFromAnotherThreadAndOnce() throws {
         let test = try ServerUnderTest()
         let client = try test.client()

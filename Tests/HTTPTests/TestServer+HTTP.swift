@@ -96,9 +96,9 @@ final class ServerUnderTest: Sendable {
 
     func client() throws -> TestClient { try TestClient(port: server.port) }
 
-    /// Waits until something holds, five seconds at most.
+    /// Waits until something holds, twenty seconds at most.
     func wait(_ what: String, until holds: (ServerUnderTest) -> Bool) throws {
-        for _ in 0..<2_500 {
+        for _ in 0..<10_000 {
             if holds(self) { return }
             usleep(2_000)
         }
