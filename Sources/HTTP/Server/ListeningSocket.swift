@@ -59,14 +59,15 @@ enum ListeningSocket {
 
     /// Lets the process open as many files as `count` connections need, within its hard limit.
     static func allowConnections(_ count: Int) throws(HTTPError) {
+        let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         // The database's sessions, files and the rest of the process.
         let wanted = rlim_t(count + 256)
         var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(7), &limit) == 0, limit.rlim_cur < wanted else {
+        guard unsafe getrlimit(openFiles, &limit) == 0, limit.rlim_cur < wanted else {
             return
         }
         limit.rlim_cur = min(max(limit.rlim_cur, wanted), limit.rlim_max)
-        guard limit.rlim_cur >= wanted, unsafe setrlimit(__rlimit_resource_t(7), &limit) == 0 else {
+        guard limit.rlim_cur >= wanted, unsafe setrlimit(openFiles, &limit) == 0 else {
             throw HTTPError(
                 code: .openFiles,
                 message: """
