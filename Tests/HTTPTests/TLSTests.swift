@@ -8,7 +8,9 @@ import Testing
         let folder: String
 
         init() throws {
-            var template = Array("/tmp/subledger-tls-XXXXXX".utf8CString)
+            var template = Array(
+                ("/tmp/subledger-tls-" + String(repeating: "X", count: 6)).utf8CString
+            )
             guard unsafe mkdtemp(&template) != nil else {
                 throw TestClient.Failure(message: "no folder: \(errno)")
             }

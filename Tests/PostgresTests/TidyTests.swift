@@ -76,8 +76,7 @@ import Testing
     static let ours: Set<String> = [
         "AppStore", "AppStoreSimulator", "Benchmarks", "CMicroHTTPD", "COpenSSL", "CPostgres",
         "Crypto", "EventLog", "HTTP", "Ledger", "LedgerService", "Postgres", "Projections",
-        "Schema",
-        "TestSupport", "subledger",
+        "Schema", "TestSupport", "subledger",
     ]
 
     @Test(arguments: allowed.keys.sorted())
