@@ -4,6 +4,17 @@ import Testing
 
 /// What the other tests of the scenarios leave out.
 extension LifecycleScenarioTests {
+    @Test func s05_thePeriodToldAgainDoesNotUndoAnAnnouncedFailure() {
+        var life = Self.paid()
+        life.notify(.didFailToRenew, at: Life.day(29.2), Self.period(1, 0, 30), Self.failing())
+        life.notify(.consumptionRequest, at: Life.day(29.5), Self.period(1, 0, 30), Self.failing())
+        #expect(life.history.transitions.map(\.to) == [.active, .billingRetry])
+        // An extension does: the period has a later end, and the charge is due later.
+        life.notify(.renewalExtended, at: Life.day(29.6), Self.period(1, 0, 33), Life.renewal())
+        #expect(life.history.transitions.map(\.to) == [.active, .billingRetry, .active])
+        #expect(life.history.anomalies.isEmpty)
+    }
+
     @Test func s10_aRefundOfTheMonthBeforeLastLeavesTheCurrentOne() {
         var life = Self.paid()
         life.notify(.didRenew, at: Life.day(30), Self.period(2, 30, 60), Life.renewal())
@@ -20,6 +31,26 @@ extension LifecycleScenarioTests {
         #expect(after.timeline.map(\.until) == before.timeline.map(\.until))
         #expect(after.transitions == before.transitions)
         #expect(after.charges.map { $0.revokedAt != nil } == [true, false, false])
+    }
+
+    @Test func s11_whatBecomesOfTheRenewalOfARefundedPeriodLiftsNoRefund() {
+        let refunded = Self.revoked(Self.period(1, 0, 30, reason: .purchase), at: 10)
+        var life = Self.paid()
+        life.notify(.refund, at: Life.day(10), refunded)
+        life.notify(.didFailToRenew, .gracePeriod, at: Life.day(30), refunded, Self.failing())
+        life.notify(.gracePeriodExpired, at: Life.day(46), refunded, Self.failing())
+        #expect(life.at(Life.day(50))?.state == .revoked(.refund))
+        #expect(life.history.transitions.map(\.to) == [.active, .revoked(.refund)])
+        var lost = life
+        lost.notify(.expired, .billingRetry, at: Life.day(90), refunded)
+        #expect(lost.at(Life.day(91))?.state == .revoked(.refund))
+        #expect(lost.history.transitions == life.history.transitions)
+        // Only a new period does.
+        life.notify(.didRenew, .billingRecovery, at: Life.day(60), Self.period(2, 60, 90))
+        #expect(life.at(Life.day(61))?.state == .active)
+        for history in [life.history, lost.history] {
+            #expect(!history.anomalies.map(\.kind).contains(.unexpectedTransition))
+        }
     }
 
     @Test func s24_aPurchasersRefundEndsBothChainsEachByItsOwnFact() {

@@ -51,6 +51,24 @@ import Testing
         }
     }
 
+    /// The steps and the timeline are computed apart; at the newest signature they agree.
+    @Test(arguments: NotificationRow.all)
+    func theMachineAndTheTimelineAgreeAtTheNewestSignature(_ row: NotificationRow) throws {
+        let life = row.after
+        let history = life.history
+        guard let last = history.transitions.last?.to else {
+            #expect(history.timeline.isEmpty)
+            return
+        }
+        let shown = try #require(history.lastSignedAt.flatMap { life.at($0) })
+        // What only the clock knows is no step.
+        if shown.state == .renewalPending || shown.confidence == .clock {
+            #expect([.active, StateKind(shown.state)].contains(StateKind(last)))
+        } else {
+            #expect(last == shown.state)
+        }
+    }
+
     @Test func everyTypeThatIsKnownHasARow() {
         let types = Set(NotificationRow.all.map(\.type))
         for (text, type) in NotificationType.known { #expect(types.contains(type), "\(text)") }
