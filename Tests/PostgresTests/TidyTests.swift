@@ -106,6 +106,30 @@ import Testing
         }
     }
 
+    /// Whoever folds needs neither a database nor a clock nor Foundation.
+    @Test func theLedgerImportsNothingThatCouldTellTheTimeOrReachTheWorld() {
+        let files = Repository.files(endingIn: [".swift"]).filter {
+            $0.path.hasPrefix("Sources/Ledger/")
+        }
+        #expect(files.count > 20)
+        for file in files {
+            // The table of symbols is under a lock.
+            let may: Set = file.path == "Sources/Ledger/Symbol.swift" ? ["Synchronization"] : []
+            for module in file.imports where !may.contains(module) {
+                Issue.record("\(file.path) imports \(module)")
+            }
+            // The concurrency library, which has clocks, is there without an import.
+            let words = [
+                "ContinuousClock", "SuspendingClock", "Task.", "async ", "readLine", "print(",
+            ]
+            for (number, line) in file.lines.enumerated() {
+                for word in words where line.contains(word) {
+                    Issue.record("\(file.path):\(number + 1) says \(word)")
+                }
+            }
+        }
+    }
+
     @Test func thePureModulesNeedNoFoundation() {
         for file in Repository.files(endingIn: [".swift"]) {
             if file.imports.contains("Foundation"), !file.path.hasPrefix("Tests/") {

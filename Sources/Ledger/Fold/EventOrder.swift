@@ -14,12 +14,18 @@ enum EventOrder {
     }
 
     /// The order of facts signed at the same instant.
+    ///
+    /// What carries less comes first. Each step compares all facts alike: one that compared
+    /// transactions only where both have one would not be an order, and the result would hang on
+    /// the arrival after all.
     private static func precedesByContent(_ left: Event, _ right: Event) -> Bool {
         let (a, b) = (left.fact, right.fact)
         if a.provenance != b.provenance { return a.provenance > b.provenance }
+        if a.hasTransaction != b.hasTransaction { return b.hasTransaction }
         if let x = a.transaction, let y = b.transaction, x.digest != y.digest {
             return !wins(Tie(x), over: Tie(y))
         }
+        if a.hasRenewal != b.hasRenewal { return b.hasRenewal }
         if let x = a.renewal, let y = b.renewal, x.digest != y.digest {
             return !wins(Tie(x), over: Tie(y))
         }

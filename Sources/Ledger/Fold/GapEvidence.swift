@@ -46,7 +46,9 @@ struct GapEvidence {
             }
             if record.gracePeriodExpiresDate != nil { graceDates.append(record) }
         }
-        for place in registers.statuses.range(since: since, before: cut) {
+        // A number that this program does not know neither fills a hole nor opens one.
+        for place in registers.statuses.range(since: since, before: cut)
+        where registers.statuses[place].isKnown {
             status = registers.statuses[place]
         }
         for place in registers.markers.range(since: since, before: cut) {

@@ -186,6 +186,9 @@ struct StatusRecord {
     var at: Timestamp
     var isSigned: Bool
     var position: Int64
+
+    /// Whether it is one of the five that Apple documents.
+    var isKnown: Bool { (1...5).contains(status) }
 }
 
 /// What a notification announced about billing.
