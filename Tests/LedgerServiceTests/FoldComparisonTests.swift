@@ -19,4 +19,12 @@ import Testing
             "seed 20261130: \(comparison.differences.joined(separator: "\n"))"
         )
     }
+
+    /// Where no notification is lost, every step is in the table of expected ones.
+    @Test func aLifeOfWhichNothingIsLostHasNoAnomaly() {
+        let seed: UInt64 = 20_261_130
+        let lives = FaultlessLives(subscriptions: 1000, seed: seed)
+        #expect(lives.steps > 2000)
+        #expect(lives.anomalies.isEmpty, "seed \(seed)")
+    }
 }
