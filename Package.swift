@@ -58,7 +58,10 @@ let package = Package(
             path: "Projections",
             exclude: ["README.md"],
             resources: [
+                .embedInCode("Churn/churn_cohorts.sql"),
+                .embedInCode("Churn/churn_losses.sql"),
                 .embedInCode("Churn/churn_money_views.sql"),
+                .embedInCode("Churn/churn_successions.sql"),
                 .embedInCode("Churn/churn_tables.sql"),
                 .embedInCode("Churn/churn_views.sql"),
                 .embedInCode("Entitlement/entitlement_tables.sql"),

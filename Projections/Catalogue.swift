@@ -53,14 +53,32 @@ public enum Catalogue {
         Definition(
             projection: Churn.name,
             number: 2,
+            name: "churn_successions",
+            sql: PackageResources.churn_successions_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 3,
             name: "churn_views",
             sql: PackageResources.churn_views_sql
         ),
         Definition(
             projection: Churn.name,
-            number: 3,
+            number: 4,
+            name: "churn_cohorts",
+            sql: PackageResources.churn_cohorts_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 5,
             name: "churn_money_views",
             sql: PackageResources.churn_money_views_sql
+        ),
+        Definition(
+            projection: Churn.name,
+            number: 6,
+            name: "churn_losses",
+            sql: PackageResources.churn_losses_sql
         ),
     ]
 

@@ -10,7 +10,7 @@ public struct Churn: Projection {
     /// `churn`.
     public static let name = "churn"
     /// The version of the rows.
-    public static let version: Int32 = 1
+    public static let version: Int32 = 2
     /// `lifecycle_moment`.
     public static let tables = [moment]
 
@@ -36,7 +36,8 @@ public struct Churn: Projection {
             "quantity", "mrr_milliunits", "mrr_delta", "mrr_movement", "amount_milliunits",
             "confidence", "spell", "paid_periods", "tenure_days", "active_since", "held_since",
             "related_at", "price_influenced", "extended", "charged_at", "paid_ordinals",
-            "positions",
+            "positions", "standard_mrr_milliunits", "standard_mrr_delta", "risk_delta",
+            "paid_amounts", "succeeds",
         ],
         instantKey: "effective_at",
         sequenceKey: "sequence"
@@ -79,5 +80,10 @@ public struct Churn: Projection {
         row.instantArray(milliseconds: moment.chargedAt?.map(\.milliseconds))
         if let ordinals = moment.paidOrdinals { row.int32Array(ordinals) } else { row.null() }
         row.int64Array(moment.positions)
+        row.int64(isMoney ? nil : moment.holding?.standardMonthly)
+        row.int64(moment.standardDelta)
+        row.int32(moment.riskDelta)
+        if let amounts = moment.paidAmounts { row.int64Array(amounts) } else { row.null() }
+        row.text(moment.succeeds?.description)
     }
 }

@@ -13,6 +13,8 @@ struct Holding: Hashable {
     var quantity: Int64
     /// Milliunits a month; 0 where the price is not known.
     var monthly: Int64
+    /// The same once an offer is over, by the price of the next charge; without one the same.
+    var standardMonthly: Int64 = 0
 
     /// Whether a change from one to the other is a switch: another product or another currency.
     func isSwitch(to other: Holding) -> Bool {
@@ -88,6 +90,9 @@ struct HoldingIndex {
         guard let place else {
             let product = interval.productID.flatMap { rules.products[$0] }
             let plan = product?.period ?? .oneMonth
+            let monthly = interval.price.map {
+                Holding.monthly(price: $0, quantity: 1, plan: plan)
+            }
             return Holding(
                 productID: interval.productID,
                 plan: plan,
@@ -96,9 +101,8 @@ struct HoldingIndex {
                 offer: interval.offer,
                 price: interval.price,
                 quantity: 1,
-                monthly: interval.price.map {
-                    Holding.monthly(price: $0, quantity: 1, plan: plan)
-                } ?? 0
+                monthly: monthly ?? 0,
+                standardMonthly: monthly ?? 0
             )
         }
         let plan = rules.plan(of: charges[place])
@@ -131,13 +135,24 @@ struct HoldingIndex {
         let refunded = seatRefunds.last { $0.transactionID == id && $0.at <= instant }?.seats ?? 0
         let quantity = max(0, Int64(charges[place].quantity) - Int64(refunded))
         holding.quantity += quantity
-        guard let price = charges[place].price else { return }
-        let value = Holding.monthly(
-            price: price,
-            quantity: quantity,
-            plan: rules.plan(of: charges[place])
-        )
-        let (sum, overflow) = holding.monthly.addingReportingOverflow(value)
-        holding.monthly = overflow ? .max : sum
+        let value = charges[place].price.map {
+            Holding.monthly(price: $0, quantity: quantity, plan: rules.plan(of: charges[place]))
+        }
+        let isOffer = charges[place].offer != .standard
+        let standard = charges[place].renewalPrice.flatMap {
+            isOffer
+                ? Holding.monthly(
+                    price: $0,
+                    quantity: quantity,
+                    plan: rules.standardPlan(of: charges[place])
+                ) : nil
+        }
+        Self.add(value ?? 0, to: &holding.monthly)
+        Self.add(standard ?? value ?? 0, to: &holding.standardMonthly)
+    }
+
+    private static func add(_ value: Int64, to sum: inout Int64) {
+        let (result, overflow) = sum.addingReportingOverflow(value)
+        sum = overflow ? .max : result
     }
 }

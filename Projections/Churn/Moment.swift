@@ -30,6 +30,10 @@ struct Moment {
         case priceChanged = "price_changed"
         /// An earlier loss turned out to be none.
         case churnCorrected = "churn_corrected"
+        /// Somebody who pays may leave; the cause says why.
+        case atRisk = "at_risk"
+        /// That is over, by leaving or by staying.
+        case riskOver = "risk_over"
         /// Equal charges that follow each other, one or many.
         case charge
         /// Money was paid back.
@@ -63,6 +67,10 @@ struct Moment {
     /// What it does to the monthly value.
     var monthlyDelta: Int64 = 0
     var movement: Movement?
+    /// What it does to the monthly value without offers.
+    var standardDelta: Int64 = 0
+    /// What it does to the number of those who pay and may leave: 1, 0 or -1.
+    var riskDelta: Int32 = 0
     /// Milliunits charged, paid back or taken back again.
     var amount: Int64?
     var confidence = Confidence.confirmed
@@ -82,6 +90,10 @@ struct Moment {
     var isExtended = false
     var chargedAt: [Timestamp]?
     var paidOrdinals: [Int32]?
+    /// What was charged in each of those periods and not paid back.
+    var paidAmounts: [Int64]?
+    /// The subscription that this one continues since a migration; at the first payment only.
+    var succeeds: AppleID?
     var positions: [Int64]
 
     /// Makes a moment.
@@ -90,6 +102,32 @@ struct Moment {
         self.at = at
         self.cause = cause
         self.positions = positions
+    }
+}
+
+/// Why somebody who pays may leave; where several hold, the first.
+enum Risk: String {
+    /// The charge failed and the grace period runs.
+    case grace
+    /// The charge failed while the paid period still runs.
+    case billing
+    /// A price increase waits for consent.
+    case price
+    /// Auto-renew is off.
+    case intent
+
+    init?(_ interval: Interval) {
+        if interval.state == .gracePeriod {
+            self = .grace
+        } else if interval.hasBillingTrouble {
+            self = .billing
+        } else if interval.priceConsent == .pending {
+            self = .price
+        } else if interval.renewalIntent == .off {
+            self = .intent
+        } else {
+            return nil
+        }
     }
 }
 

@@ -26,6 +26,9 @@ struct MomentBuilder {
 
     private var gap: Gap?
     private var trial: Trial?
+    private var risk: (reason: Risk, holding: Holding)?
+    /// The subscription that this one continues, until that was told.
+    private var predecessor: AppleID?
 
     /// The time since a subscriber was lost.
     private struct Gap {
@@ -65,6 +68,7 @@ struct MomentBuilder {
 
     private init(_ history: History, _ rules: AppRules) {
         charges = history.charges
+        predecessor = history.previousOriginalTransactionID
         self.rules = rules
     }
 
@@ -86,6 +90,35 @@ struct MomentBuilder {
                 leaveTrial(stretch)
             }
         }
+        noteRisk(stretch)
+    }
+
+    /// Tells when the reason why somebody who pays may leave comes, changes and goes.
+    private mutating func noteRisk(_ stretch: Stretch) {
+        let reason = held == nil ? nil : stretch.risk
+        if let old = risk,
+            reason != old.reason || held.map({ $0.isSwitch(to: old.holding) }) ?? true
+        {
+            noteRisk(.riskOver, old.reason, old.holding, stretch)
+            risk = nil
+        }
+        if let reason, let held, risk == nil {
+            noteRisk(.atRisk, reason, held, stretch)
+            risk = (reason, held)
+        }
+    }
+
+    private mutating func noteRisk(
+        _ kind: Moment.Kind,
+        _ reason: Risk,
+        _ holding: Holding,
+        _ stretch: Stretch
+    ) {
+        var moment = moment(kind, holding, at: stretch.from, stretch.deciding.sorted)
+        moment.cause = reason.rawValue
+        moment.riskDelta = kind == .atRisk ? 1 : -1
+        moment.confidence = stretch.confidence
+        moments.append(moment)
     }
 
     private mutating func pay(_ holding: Holding, _ stretch: Stretch) {
@@ -124,18 +157,23 @@ struct MomentBuilder {
             var out = moment(.switchedOut, old, at: stretch.from, positions)
             out.delta = -1
             out.monthlyDelta = -old.monthly
+            out.standardDelta = -old.standardMonthly
             out.movement = movement
             moments.append(out)
             heldSince = stretch.from
             var into = moment(.switchedIn, new, at: stretch.from, positions)
             into.delta = 1
             into.monthlyDelta = new.monthly
+            into.standardDelta = new.standardMonthly
             into.movement = movement
             moments.append(into)
-        } else if old.monthly != new.monthly {
+        } else if old.monthly != new.monthly || old.standardMonthly != new.standardMonthly {
             var changed = moment(.priceChanged, new, at: stretch.from, positions)
             changed.monthlyDelta = new.monthly - old.monthly
-            changed.movement = changed.monthlyDelta > 0 ? .expansion : .contraction
+            changed.standardDelta = new.standardMonthly - old.standardMonthly
+            if changed.monthlyDelta != 0 {
+                changed.movement = changed.monthlyDelta > 0 ? .expansion : .contraction
+            }
             moments.append(changed)
         }
     }
@@ -156,6 +194,9 @@ struct MomentBuilder {
         gained.relatedAt = relatedAt
         gained.delta = 1
         gained.monthlyDelta = holding.monthly
+        gained.standardDelta = holding.standardMonthly
+        gained.succeeds = predecessor
+        predecessor = nil
         gained.movement =
             switch kind {
             case .newPaid, .trialConverted: .new
@@ -230,6 +271,7 @@ struct MomentBuilder {
         lost.confidence = stretch.confidence
         lost.delta = -1
         lost.monthlyDelta = -holding.monthly
+        lost.standardDelta = -holding.standardMonthly
         lost.movement = isClock ? .lapse : .churn
         lost.relatedAt = spellStart
         lost.isPriceInfluenced =
@@ -285,6 +327,7 @@ struct MomentBuilder {
         final.confidence = confidence
         final.delta = 0
         final.monthlyDelta = 0
+        final.standardDelta = 0
         final.movement = nil
         final.relatedAt = loss.at
         final.positions = positions

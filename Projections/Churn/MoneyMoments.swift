@@ -156,20 +156,30 @@ struct MoneyMoments {
             let first = history.charges.first(where: { Self.counts($0) && !$0.isAdditional })
         else { return }
         let length = rules.plan(of: first).nominal.rawValue
-        var ordinals = Set<Int32>()
+        var ordinals: [Int32: Int64] = [:]
         for charge in history.charges
         where Self.counts(charge) && (charge.revokedAt == nil || charge.isUpgraded) {
             let start = Self.ordinal(charge.from, since: first.from, length)
             let end = Self.ordinal(charge.until, since: first.from, length) - 1
             guard start >= 0, start <= Self.ordinalMax else { continue }
             for ordinal in start...max(start, min(end, Self.ordinalMax)) {
-                ordinals.insert(ordinal)
+                ordinals[ordinal, default: 0] += 0
             }
+            let (sum, overflow) = (ordinals[start] ?? 0).addingReportingOverflow(kept(charge))
+            ordinals[start] = overflow ? .max : sum
         }
         var moment = Moment(.cohort, at: first.from, positions: [first.position])
         moment.holding = holding(first)
-        moment.paidOrdinals = ordinals.sorted()
+        moment.paidOrdinals = ordinals.keys.sorted()
+        moment.paidAmounts = moment.paidOrdinals?.map { ordinals[$0] ?? 0 }
         moments.append(moment)
+    }
+
+    /// What a charge brought, without the seats that were paid back; 0 where no price is known.
+    private func kept(_ charge: Charge) -> Int64 {
+        let refund = history.seatRefunds.last { $0.transactionID == charge.transactionID }
+        let seats = max(0, Int64(charge.quantity) - Int64(refund?.seats ?? 0))
+        return charge.price.flatMap { Self.amount($0, quantity: seats) } ?? 0
     }
 
     /// Which period from the first on, rounded to the nearest.

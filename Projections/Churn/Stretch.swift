@@ -21,6 +21,8 @@ struct Stretch {
     var charge: Int?
     /// Whether a price increase was put to the customer.
     var askedConsent: Bool
+    /// Why a subscriber may leave; nil where nothing points to it.
+    var risk: Risk?
     var deciding: DecidingPositions
 
     /// How soon after a refund another charge must follow for the subscriber to have stayed.
@@ -45,6 +47,7 @@ struct Stretch {
                 confidence: interval.confidence,
                 charge: place,
                 askedConsent: interval.priceConsent != .none,
+                risk: Risk(interval),
                 deciding: interval.deciding
             )
             guard interval.state.isHeld, interval.ownership == .purchased else {

@@ -15,6 +15,9 @@ language sql stable parallel safe as $$
     end
 $$;
 
+comment on function read_model.rate_to is
+    'The rate of a day to a currency; 1 where none is named, an error where there is no rate.';
+
 -- The monthly value, for each month, product and currency:
 --   mrr_end = mrr_start + mrr_new + mrr_reactivation + mrr_expansion + mrr_contraction + mrr_churn
 --     + mrr_lapsed_unconfirmed + mrr_correction + mrr_currency + mrr_fx
@@ -44,7 +47,9 @@ create or replace function read_model.mrr_monthly(
     mrr_end numeric,
     gross_mrr_churn_rate numeric,
     net_mrr_churn_rate numeric,
-    known_to_position bigint
+    known_to_position bigint,
+    standard_mrr_start numeric,
+    standard_mrr_end numeric
 )
 language sql stable parallel safe as $$
     with months as materialized (
@@ -87,26 +92,30 @@ language sql stable parallel safe as $$
                 coalesce(m.product_id, '') as product_id,
                 coalesce(m.currency, '') as currency,
                 m.mrr_movement as movement,
-                sum(m.mrr_delta) as delta
-            from read_model.lifecycle_moment m
-            where m.generation
-                    = (select generation from read_model.current where projection = 'churn')
-                and m.mrr_delta <> 0
+                sum(m.mrr_delta) as delta,
+                sum(m.standard_mrr_delta) as standard
+            from read_model.moments(mrr_monthly.environment, mrr_monthly.as_of) m
+            where (m.mrr_delta <> 0 or m.standard_mrr_delta <> 0)
                 and m.effective_at >= s.starts
                 and m.effective_at < s.ends
-                and m.effective_at <= mrr_monthly.as_of
-                and m.app_id = any (array(
-                    select a.app_id from ledger.app a
-                    where a.environment = mrr_monthly.environment))
             group by m.product_id, m.currency, m.mrr_movement
         ) t
+        union all
+        select
+            s.number, s.day, coalesce(m.product_id, ''), coalesce(m.currency, ''),
+            m.mrr_movement, sum(m.mrr_delta), sum(m.standard_mrr_delta)
+        from read_model.succession_moments(mrr_monthly.environment, mrr_monthly.as_of) m
+        join span s on m.effective_at >= s.starts and m.effective_at < s.ends
+        group by s.number, s.day, m.product_id, m.currency, m.mrr_movement
     ),
     flow as (
-        select p.number, p.product_id, p.currency, sum(p.delta) as delta
+        select
+            p.number, p.product_id, p.currency, sum(p.delta) as delta,
+            sum(p.standard) as standard
         from (
-            select t.number, t.product_id, t.currency, t.delta from total t
+            select t.number, t.product_id, t.currency, t.delta, t.standard from total t
             union all
-            select n.number, k.product_id, k.currency, 0
+            select n.number, k.product_id, k.currency, 0, 0
             from months n
             cross join (select distinct t.product_id, t.currency from total t) k
         ) p
@@ -116,54 +125,72 @@ language sql stable parallel safe as $$
         select
             f.number, f.product_id, f.currency,
             coalesce(sum(f.delta) over earlier, 0) as before,
-            coalesce(sum(f.delta) over earlier, 0) + f.delta as after
+            coalesce(sum(f.delta) over earlier, 0) + f.delta as after,
+            coalesce(sum(f.standard) over earlier, 0) as standard_before,
+            coalesce(sum(f.standard) over earlier, 0) + f.standard as standard_after
         from flow f
         window earlier as (
             partition by f.product_id, f.currency order by f.number
             rows between unbounded preceding and 1 preceding
         )
     ),
+    -- What is worth nothing needs no rate.
     part as (
         select
             l.number, l.product_id,
             coalesce(mrr_monthly.target_currency, l.currency) as currency,
-            case when l.before = 0 then 0 else l.before * read_model.rate_to(
-                nullif(l.currency, ''), mrr_monthly.target_currency, n.month) end as starting,
-            case when l.after = 0 then 0 else l.after * read_model.rate_to(
-                nullif(l.currency, ''), mrr_monthly.target_currency, n.end_day) end as ending,
+            l.before * r.starting as starting,
+            l.after * r.ending as ending,
+            l.standard_before * r.starting as standard_starting,
+            l.standard_after * r.ending as standard_ending,
             null::text as movement,
             0::numeric as delta
         from level l
         join months n on n.number = l.number
+        cross join lateral (
+            select
+                case when l.before = 0 and l.standard_before = 0 then 0
+                    else read_model.rate_to(
+                        nullif(l.currency, ''), mrr_monthly.target_currency, n.month)
+                end as starting,
+                case when l.after = 0 and l.standard_after = 0 then 0
+                    else read_model.rate_to(
+                        nullif(l.currency, ''), mrr_monthly.target_currency, n.end_day)
+                end as ending
+        ) r
         union all
         select
             t.number, t.product_id,
             coalesce(mrr_monthly.target_currency, t.currency),
-            0, 0, t.movement,
+            0, 0, 0, 0, t.movement,
             t.delta * read_model.rate_to(
                 nullif(t.currency, ''), mrr_monthly.target_currency, t.day)
         from total t
-        where t.number > 0
+        where t.number > 0 and t.movement is not null and t.delta <> 0
     ),
     summed as (
         select
             p.number, p.product_id, p.currency,
             round(sum(p.starting)) as starting,
             round(sum(p.ending)) as ending,
-            coalesce(round(sum(p.delta) filter (where p.movement = 'new')), 0) as new,
+            round(sum(p.standard_starting)) as standard_starting,
+            round(sum(p.standard_ending)) as standard_ending,
+            coalesce(round(sum(p.delta) filter (where p.movement = 'new')), 0)
+                as new,
             coalesce(round(sum(p.delta) filter (where p.movement = 'reactivation')), 0)
                 as reactivation,
             coalesce(round(sum(p.delta) filter (where p.movement = 'expansion')), 0)
                 as expansion,
             coalesce(round(sum(p.delta) filter (where p.movement = 'contraction')), 0)
                 as contraction,
-            coalesce(round(sum(p.delta) filter (where p.movement = 'churn')), 0) as churn,
-            coalesce(round(sum(p.delta) filter (where p.movement = 'lapse')), 0) as lapse,
+            coalesce(round(sum(p.delta) filter (where p.movement = 'churn')), 0)
+                as churn,
+            coalesce(round(sum(p.delta) filter (where p.movement = 'lapse')), 0)
+                as lapse,
             coalesce(round(sum(p.delta) filter (where p.movement = 'correction')), 0)
                 as correction,
             coalesce(round(sum(p.delta) filter (where p.movement = 'currency')), 0)
-                as currency_change,
-            count(p.movement) as movements
+                as currency_change
         from part p
         group by p.number, p.product_id, p.currency
     )
@@ -186,246 +213,19 @@ language sql stable parallel safe as $$
         round(-(s.churn + s.contraction) / nullif(s.starting, 0), 6),
         round(
             -(s.churn + s.contraction + s.expansion + s.reactivation) / nullif(s.starting, 0), 6),
-        read_model.known_to_position()
+        read_model.known_to_position(),
+        s.standard_starting,
+        s.standard_ending
     from summed s
     join months n on n.number = s.number
-    where s.starting <> 0 or s.ending <> 0 or s.movements > 0
+    where (s.starting, s.ending, s.new, s.reactivation, s.expansion, s.contraction, s.churn,
+            s.lapse, s.correction, s.currency_change, s.standard_starting, s.standard_ending)
+        <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     order by n.month, s.product_id, s.currency
 $$;
 
 comment on function read_model.mrr_monthly is
         'The monthly value at the start and the end of each month, and what moved it, signed. '
         'gross_mrr_churn_rate = -(mrr_churn + mrr_contraction) / mrr_start; net also adds '
-        'mrr_expansion and mrr_reactivation. mrr_fx is 0 without target_currency.';
-
-create or replace function read_model.churn_by_cause(
-    from_date date,
-    to_date date,
-    zone text default 'UTC',
-    environment text default 'Production',
-    as_of timestamptz default now(),
-    target_currency text default null
-) returns table (
-    month date,
-    cause text,
-    currency text,
-    access_churn bigint,
-    final_churn bigint,
-    final_unconfirmed bigint,
-    price_influenced bigint,
-    extended bigint,
-    tenure_days_mean numeric,
-    mrr_lost numeric,
-    known_to_position bigint
-)
-language sql stable parallel safe as $$
-    with months as materialized (
-        select *
-        from read_model.calendar_months(
-            churn_by_cause.from_date, churn_by_cause.to_date, churn_by_cause.zone)
-    ),
-    span as (
-        select n.month, null::date as day, n.starts, n.ends
-        from months n
-        where churn_by_cause.target_currency is null
-        union all
-        select
-            n.month, d::date, d at time zone churn_by_cause.zone,
-            (d + interval '1 day') at time zone churn_by_cause.zone
-        from months n
-        cross join lateral generate_series(
-            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
-            interval '1 day'
-        ) as d
-        where churn_by_cause.target_currency is not null
-    ),
-    total as (
-        select s.month, s.day, t.*
-        from span s
-        cross join lateral (
-            select
-                case when m.kind = 'lapsed_unconfirmed' then m.kind else m.cause end as cause,
-                m.currency,
-                count(*) filter (where m.active_delta <> 0) as access_churn,
-                count(*) filter (where m.kind = 'final_churn' and m.confidence <> 'clock')
-                    as final,
-                count(*) filter (where m.kind = 'final_churn' and m.confidence = 'clock')
-                    as final_clock,
-                count(*) filter (where m.active_delta <> 0 and m.price_influenced)
-                    as influenced,
-                count(*) filter (where m.active_delta <> 0 and m.extended) as extended,
-                sum(m.tenure_days) filter (where m.active_delta <> 0) as tenure_days,
-                sum(m.mrr_delta) as delta
-            from read_model.lifecycle_moment m
-            where m.generation
-                    = (select generation from read_model.current where projection = 'churn')
-                and m.kind in ('access_churn', 'lapsed_unconfirmed', 'final_churn')
-                and m.effective_at >= s.starts
-                and m.effective_at < s.ends
-                and m.effective_at <= churn_by_cause.as_of
-                and m.app_id = any (array(
-                    select a.app_id from ledger.app a
-                    where a.environment = churn_by_cause.environment))
-            group by m.kind, m.cause, m.currency
-        ) t
-    )
-    select
-        t.month,
-        t.cause,
-        coalesce(churn_by_cause.target_currency, t.currency) as currency,
-        sum(t.access_churn)::bigint,
-        sum(t.final)::bigint,
-        sum(t.final_clock)::bigint,
-        sum(t.influenced)::bigint,
-        sum(t.extended)::bigint,
-        round(sum(t.tenure_days) / nullif(sum(t.access_churn), 0), 1),
-        round(-sum(case when t.delta = 0 then 0 else t.delta * read_model.rate_to(
-            t.currency, churn_by_cause.target_currency, t.day) end)),
-        read_model.known_to_position()
-    from total t
-    group by t.month, t.cause, 3
-    order by t.month, t.cause, 3
-$$;
-
-comment on function read_model.churn_by_cause is
-        'Why subscribers were lost, by month and currency: access_churn by when access ended, '
-        'final_churn by when it was over for good. A lapse that only the clock knows is the cause '
-        'lapsed_unconfirmed.';
-
-create or replace function read_model.refund_rate(
-    from_date date,
-    to_date date,
-    zone text default 'UTC',
-    environment text default 'Production',
-    as_of timestamptz default now(),
-    target_currency text default null
-) returns table (
-    month date,
-    product_id text,
-    currency text,
-    charges bigint,
-    charged numeric,
-    refunded_of_charges numeric,
-    refund_rate_by_purchase numeric,
-    refunds bigint,
-    refunded numeric,
-    reversed numeric,
-    refund_rate_by_refund numeric,
-    known_to_position bigint
-)
-language sql stable parallel safe as $$
-    with months as materialized (
-        select *
-        from read_model.calendar_months(
-            refund_rate.from_date, refund_rate.to_date, refund_rate.zone)
-    ),
-    edge as materialized (
-        select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
-        from months
-    ),
-    charge as (
-        select
-            width_bucket(c.at, (select edges from edge)) as number,
-            m.product_id,
-            m.currency,
-            case when refund_rate.target_currency is not null
-                then (c.at at time zone refund_rate.zone)::date
-            end as day,
-            count(*) as moments,
-            sum(m.amount_milliunits) as amount
-        from read_model.lifecycle_moment m
-        cross join lateral unnest(m.charged_at) as c (at)
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.kind = 'charge'
-            and m.effective_at < (select last_end from edge)
-            -- The last of the equal charges.
-            and m.related_at >= (select first_start from edge)
-            and m.app_id = any (array(
-                select a.app_id from ledger.app a
-                where a.environment = refund_rate.environment))
-            and c.at >= (select first_start from edge)
-            and c.at < (select last_end from edge)
-            and c.at <= refund_rate.as_of
-        group by 1, 2, 3, 4
-    ),
-    refund as (
-        select p.part, p.at, m.product_id, m.currency, p.sign * m.amount_milliunits as amount
-        from read_model.lifecycle_moment m
-        cross join lateral (values
-            ('of_charges', m.related_at,
-                case when m.kind = 'refund' then 1 else -1 end),
-            (m.kind, m.effective_at, 1)
-        ) as p (part, at, sign)
-        where m.generation
-                = (select generation from read_model.current where projection = 'churn')
-            and m.kind in ('refund', 'refund_reversed')
-            -- A refund never comes before its charge.
-            and m.effective_at >= (select first_start from edge)
-            and m.effective_at <= refund_rate.as_of
-            and m.app_id = any (array(
-                select a.app_id from ledger.app a
-                where a.environment = refund_rate.environment))
-    ),
-    total as (
-        select c.number, 'charge' as part, c.product_id, c.currency, c.day, c.moments, c.amount
-        from charge c
-        union all
-        select
-            width_bucket(r.at, (select edges from edge)),
-            r.part, r.product_id, r.currency,
-            case when refund_rate.target_currency is not null
-                then (r.at at time zone refund_rate.zone)::date
-            end,
-            count(*),
-            sum(r.amount)
-        from refund r
-        where r.at >= (select first_start from edge) and r.at < (select last_end from edge)
-        group by 1, 2, 3, 4, 5
-    ),
-    converted as (
-        select
-            t.number, t.part, t.product_id,
-            coalesce(refund_rate.target_currency, t.currency) as currency,
-            t.moments,
-            case when t.amount = 0 then 0 else t.amount * read_model.rate_to(
-                t.currency, refund_rate.target_currency, t.day) end as amount
-        from total t
-    ),
-    summed as (
-        select
-            c.number, c.product_id, c.currency,
-            coalesce(sum(c.moments) filter (where c.part = 'charge'), 0) as charges,
-            coalesce(round(sum(c.amount) filter (where c.part = 'charge')), 0) as charged,
-            coalesce(round(sum(c.amount) filter (where c.part = 'of_charges')), 0)
-                as of_charges,
-            coalesce(sum(c.moments) filter (where c.part = 'refund'), 0) as refunds,
-            coalesce(round(sum(c.amount) filter (where c.part = 'refund')), 0) as refunded,
-            coalesce(round(sum(c.amount) filter (where c.part = 'refund_reversed')), 0)
-                as reversed
-        from converted c
-        group by c.number, c.product_id, c.currency
-    )
-    select
-        n.month,
-        s.product_id,
-        s.currency,
-        s.charges::bigint,
-        s.charged,
-        s.of_charges,
-        round(s.of_charges / nullif(s.charged, 0), 6),
-        s.refunds::bigint,
-        s.refunded,
-        s.reversed,
-        round((s.refunded - s.reversed) / nullif(s.charged, 0), 6),
-        read_model.known_to_position()
-    from summed s
-    join months n on n.number = s.number
-    order by n.month, s.product_id, s.currency
-$$;
-
-comment on function read_model.refund_rate is
-        'What was charged and paid back. By purchase: refunds (less those undone) of the charges '
-        'of the month / what they were charged; it restates old months. By refund: paid back in '
-        'the month (less undone) / charged in the month.';
+        'mrr_expansion and mrr_reactivation. mrr_fx is 0 without target_currency. standard_mrr_* '
+        'leave offers out: they take the price of the next charge.';

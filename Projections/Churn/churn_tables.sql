@@ -35,7 +35,13 @@ create table read_model.lifecycle_moment (
     charged_at timestamptz[],
     paid_ordinals integer[],
     positions bigint[] not null,
+    standard_mrr_milliunits bigint,
+    standard_mrr_delta bigint not null,
+    risk_delta integer not null,
+    paid_amounts bigint[],
+    succeeds text collate "C",
     constraint lifecycle_moment_active_delta_check check (active_delta between -1 and 1),
+    constraint lifecycle_moment_risk_delta_check check (risk_delta between -1 and 1),
     primary key (stream, app_id, effective_at, sequence, generation)
 ) partition by list (generation);
 
@@ -48,13 +54,15 @@ comment on table read_model.lifecycle_moment is
 create index lifecycle_moment_by_balance
     on read_model.lifecycle_moment (effective_at) include (
         generation, app_id, kind, cause, product_id, currency, active_delta, mrr_delta,
-        mrr_movement, active_since, held_since
-    ) where active_delta <> 0 or mrr_delta <> 0;
+        mrr_movement, active_since, held_since, standard_mrr_delta, risk_delta
+    ) where active_delta <> 0 or mrr_delta <> 0 or standard_mrr_delta <> 0 or risk_delta <> 0;
 create index lifecycle_moment_by_kind
     on read_model.lifecycle_moment (kind, effective_at) include (
         generation, app_id, cause, product_id, currency, active_delta, mrr_delta, confidence,
         price_influenced, extended, tenure_days, related_at
     );
+create index lifecycle_moment_by_predecessor
+    on read_model.lifecycle_moment (succeeds, app_id) where succeeds is not null;
 
 -- The first generation. Version 0 belongs to no program: the one that folds first takes it over.
 create table read_model.lifecycle_moment_g1
@@ -80,10 +88,11 @@ begin
         'sequence: tells moments of one instant apart, from 0',
         'kind: new_paid, trial_started, trial_converted, trial_lost, reactivated, recovered, '
         'access_churn, final_churn, lapsed_unconfirmed, switched_out, switched_in, price_changed, '
-        'churn_corrected, charge, refund, refund_reversed or cohort',
+        'churn_corrected, at_risk, risk_over, charge, refund, refund_reversed or cohort',
         'cause: churn: voluntary, involuntary, price, product, refund, other; recovered: '
         'in_grace, after_grace, after_expiry; reactivated: returning, new_run, win_back; '
-        'churn_corrected: refund_reversed, late_renewal; trial_started: its outcome: converted, '
+        'churn_corrected: refund_reversed, late_renewal; at_risk and risk_over: grace, billing, '
+        'price, intent; trial_started: its outcome: converted, '
         'voluntary, billing, other; trial_lost: the same; refund: full, prorated, seats',
         'active_delta: what it does to the number of paying subscribers',
         'product_id: the product held from then on, or until then for a loss',
@@ -111,7 +120,12 @@ begin
         'extended: whether an extension had lengthened the period',
         'charged_at: the instants of equal charges; one row for a run of renewals',
         'paid_ordinals: cohort: which periods from the first (0) on were paid and not refunded',
-        'positions: the positions of the events that decided it'
+        'positions: the positions of the events that decided it',
+        'standard_mrr_milliunits: mrr_milliunits without offers: by the price of the next charge',
+        'standard_mrr_delta: what it does to the monthly value without offers',
+        'risk_delta: what it does to the number of those who pay and may leave',
+        'paid_amounts: cohort: what each of paid_ordinals brought, less seats that were paid back',
+        'succeeds: first payment of what a migration made: the subscription that it was before'
     ] loop
         execute format(
         'comment on column read_model.lifecycle_moment.%I is %L',

@@ -24,17 +24,6 @@ $$;
 comment on function read_model.calendar_months is
     'The calendar months of a zone that hold a day of [from_date, to_date), with their instants.';
 
-create or replace function read_model.known_to_position() returns bigint
-language sql stable parallel safe as $$
-    select least(
-        (select position from ledger.head),
-        (select min(position) - 1 from ledger.mark)
-    )
-$$;
-
-comment on function read_model.known_to_position is
-    'Every event up to this position is in the live read models.';
-
 create or replace view read_model.lifecycle as
 select
     m.stream as original_transaction_id,
@@ -69,7 +58,12 @@ select
     m.positions,
     s.known_to_position,
     m.sequence,
-    m.app_id
+    m.app_id,
+    m.standard_mrr_milliunits,
+    m.standard_mrr_delta,
+    m.risk_delta,
+    m.paid_amounts,
+    m.succeeds
 from read_model.lifecycle_moment m
 join ledger.app a
     on a.app_id = m.app_id
@@ -79,7 +73,35 @@ left join read_model.subscription s
 where m.generation = (select generation from read_model.current where projection = 'churn');
 
 comment on view read_model.lifecycle is
-    'The moments of every subscription in every environment, those that lie ahead included.';
+    'The moments of every subscription in every environment, those that lie ahead included. Each '
+    'stream is by itself: the functions make one life of a migrated subscription and the one before.';
+
+do $do$
+declare
+    line text;
+begin
+    -- A column means what the table's of that name does.
+    for line in
+        select format(
+            'comment on column read_model.lifecycle.%I is %L',
+            v.attname, coalesce(col_description(t.attrelid, t.attnum), w.meaning)
+        )
+        from pg_attribute v
+        left join pg_attribute t
+            on t.attrelid = 'read_model.lifecycle_moment'::regclass and t.attname = v.attname
+        left join (values
+            ('original_transaction_id', 'Apple''s id of the subscription'),
+            ('environment', 'Production or Sandbox, as Apple signed it'),
+            ('bundle_id', 'the app'),
+            ('known_to_position', 'the highest position among the subscription''s events')
+        ) w (name, meaning)
+            on w.name = v.attname
+        where v.attrelid = 'read_model.lifecycle'::regclass and v.attnum > 0
+    loop
+        execute line;
+    end loop;
+end
+$do$;
 
 -- The balance, for each month, product and currency:
 --   active_end = active_start + new_paid + trial_converted + reactivated + recovered + switched_in
@@ -119,7 +141,11 @@ create or replace function read_model.churn_monthly(
     reactivated_returning bigint,
     reactivated_new_run bigint,
     reactivated_win_back bigint,
-    known_to_position bigint
+    known_to_position bigint,
+    at_risk_intent bigint,
+    at_risk_billing bigint,
+    at_risk_grace bigint,
+    at_risk_price bigint
 )
 language sql stable parallel safe as $$
     with months as materialized (
@@ -145,27 +171,49 @@ language sql stable parallel safe as $$
                 m.cause,
                 count(*) as moments,
                 sum(m.active_delta) as delta,
+                sum(m.risk_delta) as risk,
                 count(*) filter (where m.held_since < s.starts) as of_start,
                 count(*) filter (where m.active_since < s.starts) as of_start_any
-            from read_model.lifecycle_moment m
-            where m.generation
-                    = (select generation from read_model.current where projection = 'churn')
-                and m.active_delta <> 0
+            from read_model.moments(churn_monthly.environment, churn_monthly.as_of) m
+            where (m.active_delta <> 0 or m.risk_delta <> 0)
                 and m.effective_at >= s.starts
                 and m.effective_at < s.ends
-                and m.effective_at <= churn_monthly.as_of
-                and m.app_id = any (array(
-                    select a.app_id from ledger.app a
-                    where a.environment = churn_monthly.environment))
             group by m.product_id, m.currency, m.kind, m.cause
         ) t
+        union all
+        select
+            s.number,
+            coalesce(m.product_id, ''),
+            coalesce(m.currency, ''),
+            m.kind,
+            m.cause,
+            sum(m.weight),
+            sum(m.active_delta),
+            sum(m.risk_delta),
+            coalesce(sum(m.weight) filter (where m.held_since < s.starts), 0),
+            coalesce(sum(m.weight) filter (where m.active_since < s.starts), 0)
+        from read_model.succession_moments(churn_monthly.environment, churn_monthly.as_of) m
+        join span s on m.effective_at >= s.starts and m.effective_at < s.ends
+        group by s.number, m.product_id, m.currency, m.kind, m.cause
     ),
     padded as (
         select * from total
         union all
-        select n.number, k.product_id, k.currency, null, null, 0, 0, 0, 0
+        select n.number, k.product_id, k.currency, null, null, 0, 0, 0, 0, 0
         from months n
         cross join (select distinct t.product_id, t.currency from total t) k
+    ),
+    named as (
+        select
+            p.*,
+            case p.kind
+                when 'access_churn' then 'churn_' || p.cause
+                when 'reactivated' then 'reactivated_' || p.cause
+                when 'at_risk' then 'risk_' || p.cause
+                when 'risk_over' then 'risk_' || p.cause
+                else p.kind
+            end as name
+        from padded p
     ),
     flow as (
         select
@@ -173,307 +221,99 @@ language sql stable parallel safe as $$
             p.product_id,
             p.currency,
             sum(p.delta) as delta,
-            sum(p.moments) filter (where p.kind = 'new_paid') as new_paid,
-            sum(p.moments) filter (where p.kind = 'trial_converted') as trial_converted,
-            sum(p.moments) filter (where p.kind = 'reactivated') as reactivated,
-            sum(p.moments) filter (where p.kind = 'recovered') as recovered,
-            sum(p.moments) filter (where p.kind = 'switched_in') as switched_in,
-            sum(p.moments) filter (where p.kind = 'switched_out') as switched_out,
-            sum(p.moments) filter (where p.kind = 'lapsed_unconfirmed') as lapsed_unconfirmed,
-            sum(p.moments) filter (where p.kind = 'churn_corrected') as corrections,
-            sum(p.moments) filter (where p.kind = 'access_churn') as access_churn,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'voluntary')
-                as voluntary,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'involuntary')
-                as involuntary,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'price') as price,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'product')
-                as product,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'refund') as refund,
-            sum(p.moments) filter (where p.kind = 'access_churn' and p.cause = 'other') as other,
-            sum(p.of_start) filter (where p.kind = 'access_churn') as of_start,
-            sum(p.of_start_any) filter (where p.kind = 'access_churn') as of_start_any,
-            sum(p.moments) filter (where p.kind = 'reactivated' and p.cause = 'returning')
-                as returning_soon,
-            sum(p.moments) filter (where p.kind = 'reactivated' and p.cause = 'new_run')
-                as new_run,
-            sum(p.moments) filter (where p.kind = 'reactivated' and p.cause = 'win_back')
-                as win_back
-        from padded p
+            coalesce(sum(p.moments) filter (where p.name = 'new_paid'), 0) as new_paid,
+            coalesce(sum(p.moments) filter (where p.name = 'trial_converted'), 0) as trial_converted,
+            coalesce(sum(p.moments) filter (where p.name = 'recovered'), 0) as recovered,
+            coalesce(sum(p.moments) filter (where p.name = 'switched_in'), 0) as switched_in,
+            coalesce(sum(p.moments) filter (where p.name = 'switched_out'), 0) as switched_out,
+            coalesce(sum(p.moments) filter (where p.name = 'lapsed_unconfirmed'), 0) as lapsed_unconfirmed,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_corrected'), 0) as corrections,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_voluntary'), 0) as voluntary,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_involuntary'), 0) as involuntary,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_price'), 0) as price,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_product'), 0) as product,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_refund'), 0) as refund,
+            coalesce(sum(p.moments) filter (where p.name = 'churn_other'), 0) as other,
+            coalesce(sum(p.moments) filter (where p.name = 'reactivated_returning'), 0) as returning_soon,
+            coalesce(sum(p.moments) filter (where p.name = 'reactivated_new_run'), 0) as new_run,
+            coalesce(sum(p.moments) filter (where p.name = 'reactivated_win_back'), 0) as win_back,
+            coalesce(sum(p.of_start) filter (where p.kind = 'access_churn'), 0) as of_start,
+            coalesce(sum(p.of_start_any) filter (where p.kind = 'access_churn'), 0)
+                as of_start_any,
+            coalesce(sum(p.risk) filter (where p.name = 'risk_intent'), 0) as risk_intent,
+            coalesce(sum(p.risk) filter (where p.name = 'risk_billing'), 0) as risk_billing,
+            coalesce(sum(p.risk) filter (where p.name = 'risk_grace'), 0) as risk_grace,
+            coalesce(sum(p.risk) filter (where p.name = 'risk_price'), 0) as risk_price
+        from named p
         group by p.number, p.product_id, p.currency
     ),
     balance as (
         select
             f.*,
-            coalesce(sum(f.delta) over earlier, 0) as active_start
+            coalesce(sum(f.delta) over earlier, 0) as active_start,
+            sum(f.risk_intent) over upto as at_risk_intent,
+            sum(f.risk_billing) over upto as at_risk_billing,
+            sum(f.risk_grace) over upto as at_risk_grace,
+            sum(f.risk_price) over upto as at_risk_price,
+            f.returning_soon + f.new_run + f.win_back as reactivated,
+            f.voluntary + f.involuntary + f.price + f.product + f.refund + f.other
+                as access_churn
         from flow f
-        window earlier as (
-            partition by f.product_id, f.currency order by f.number
-            rows between unbounded preceding and 1 preceding
-        )
+        window
+            earlier as (
+                partition by f.product_id, f.currency order by f.number
+                rows between unbounded preceding and 1 preceding
+            ),
+            upto as (partition by f.product_id, f.currency order by f.number)
     )
     select
         n.month,
         nullif(f.product_id, ''),
         nullif(f.currency, ''),
         f.active_start::bigint,
-        coalesce(f.new_paid, 0)::bigint,
-        coalesce(f.trial_converted, 0)::bigint,
-        coalesce(f.reactivated, 0)::bigint,
-        coalesce(f.recovered, 0)::bigint,
-        coalesce(f.switched_in, 0)::bigint,
-        coalesce(f.voluntary, 0)::bigint,
-        coalesce(f.involuntary, 0)::bigint,
-        coalesce(f.price, 0)::bigint,
-        coalesce(f.product, 0)::bigint,
-        coalesce(f.refund, 0)::bigint,
-        coalesce(f.other, 0)::bigint,
-        coalesce(f.lapsed_unconfirmed, 0)::bigint,
-        coalesce(f.switched_out, 0)::bigint,
-        coalesce(f.corrections, 0)::bigint,
+        f.new_paid::bigint,
+        f.trial_converted::bigint,
+        f.reactivated::bigint,
+        f.recovered::bigint,
+        f.switched_in::bigint,
+        f.voluntary::bigint,
+        f.involuntary::bigint,
+        f.price::bigint,
+        f.product::bigint,
+        f.refund::bigint,
+        f.other::bigint,
+        f.lapsed_unconfirmed::bigint,
+        f.switched_out::bigint,
+        f.corrections::bigint,
         (f.active_start + f.delta)::bigint,
-        coalesce(f.access_churn, 0)::bigint,
-        coalesce(f.of_start, 0)::bigint,
-        coalesce(f.of_start_any, 0)::bigint,
-        round(coalesce(f.of_start, 0) / nullif(f.active_start, 0), 6),
+        f.access_churn::bigint,
+        f.of_start::bigint,
+        f.of_start_any::bigint,
+        round(f.of_start / nullif(f.active_start, 0), 6),
         round(
-            (coalesce(f.access_churn, 0) - coalesce(f.reactivated, 0) - coalesce(f.recovered, 0)
-                - coalesce(f.corrections, 0)) / nullif(f.active_start, 0),
+            (f.access_churn - f.reactivated - f.recovered - f.corrections)
+                / nullif(f.active_start, 0),
             6
         ),
-        coalesce(f.returning_soon, 0)::bigint,
-        coalesce(f.new_run, 0)::bigint,
-        coalesce(f.win_back, 0)::bigint,
-        read_model.known_to_position()
+        f.returning_soon::bigint,
+        f.new_run::bigint,
+        f.win_back::bigint,
+        read_model.known_to_position(),
+        f.at_risk_intent::bigint,
+        f.at_risk_billing::bigint,
+        f.at_risk_grace::bigint,
+        f.at_risk_price::bigint
     from balance f
     join months n on n.number = f.number
     where n.starts <= churn_monthly.as_of
-        and (f.active_start <> 0 or f.delta <> 0 or f.access_churn is not null
-            or f.switched_in is not null or f.switched_out is not null
-            or f.lapsed_unconfirmed is not null or f.new_paid is not null
-            or f.trial_converted is not null or f.reactivated is not null
-            or f.recovered is not null or f.corrections is not null)
+        and (f.active_start, f.delta, f.new_paid, f.trial_converted, f.reactivated, f.recovered,
+            f.switched_in, f.switched_out, f.access_churn, f.lapsed_unconfirmed, f.corrections)
+            <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     order by n.month, f.product_id, f.currency
 $$;
 
 comment on function read_model.churn_monthly is
         'Subscribers who pay at the start and the end of each month, and every way of coming and '
         'going between. gross_churn_rate = churned_of_start / active_start; net_churn_rate = '
-        '(access_churn - reactivated - recovered - corrections) / active_start.';
-
-create or replace function read_model.trial_conversion(
-    from_date date,
-    to_date date,
-    zone text default 'UTC',
-    environment text default 'Production',
-    as_of timestamptz default now()
-) returns table (
-    month date,
-    product_id text,
-    started bigint,
-    converted bigint,
-    lost_voluntary bigint,
-    lost_billing bigint,
-    lost_other bigint,
-    lost_unconfirmed bigint,
-    open bigint,
-    conversion_rate numeric,
-    mature boolean,
-    known_to_position bigint
-)
-language sql stable parallel safe as $$
-    with months as materialized (
-        select *
-        from read_model.calendar_months(
-            trial_conversion.from_date, trial_conversion.to_date, trial_conversion.zone)
-    ),
-    trial as (
-        select n.month, n.ends, t.*
-        from months n
-        cross join lateral (
-            select
-                m.product_id,
-                -- An outcome that lies after as_of has not come yet.
-                case when m.related_at <= trial_conversion.as_of then m.cause end as outcome,
-                m.confidence = 'clock' as is_clock,
-                count(*) as trials
-            from read_model.lifecycle_moment m
-            where m.generation
-                    = (select generation from read_model.current where projection = 'churn')
-                and m.kind = 'trial_started'
-                and m.effective_at >= n.starts
-                and m.effective_at < n.ends
-                and m.effective_at <= trial_conversion.as_of
-                and m.app_id = any (array(
-                    select a.app_id from ledger.app a
-                    where a.environment = trial_conversion.environment))
-            group by 1, 2, 3
-        ) t
-    )
-    select
-        t.month,
-        t.product_id,
-        sum(t.trials)::bigint,
-        coalesce(sum(t.trials) filter (where t.outcome = 'converted'), 0)::bigint,
-        coalesce(sum(t.trials) filter (
-            where t.outcome = 'voluntary' and not t.is_clock), 0)::bigint,
-        coalesce(sum(t.trials) filter (
-            where t.outcome = 'billing' and not t.is_clock), 0)::bigint,
-        coalesce(sum(t.trials) filter (
-            where t.outcome = 'other' and not t.is_clock), 0)::bigint,
-        coalesce(sum(t.trials) filter (
-            where t.outcome <> 'converted' and t.is_clock), 0)::bigint,
-        coalesce(sum(t.trials) filter (where t.outcome is null), 0)::bigint,
-        round(
-            coalesce(sum(t.trials) filter (where t.outcome = 'converted'), 0) / sum(t.trials), 6),
-        count(*) filter (where t.outcome is null) = 0 and t.ends <= trial_conversion.as_of,
-        read_model.known_to_position()
-    from trial t
-    group by t.month, t.ends, t.product_id
-    order by t.month, t.product_id
-$$;
-
-comment on function read_model.trial_conversion is
-        'What became of the trials that began in each month. conversion_rate = converted / '
-        'started; mature once the month is over and none is open.';
-
-create or replace function read_model.periods_between(
-    first timestamptz, instant timestamptz, plan_period text
-) returns integer
-language sql immutable parallel safe as $$
-    select case plan_period
-        when '1w' then floor(extract(epoch from instant - first) / 604800)
-        else floor(
-            (extract(year from a) * 12 + extract(month from a))
-            / case plan_period
-                when '2m' then 2 when '3m' then 3 when '6m' then 6 when '1y' then 12 else 1
-            end)
-    end::integer
-    from age(instant at time zone 'UTC', first at time zone 'UTC') as a
-$$;
-
-comment on function read_model.periods_between is
-    'How many whole periods of a plan lie between two instants, by the calendar in UTC.';
-
-create or replace function read_model.cohort_retention(
-    from_date date,
-    to_date date,
-    zone text default 'UTC',
-    environment text default 'Production',
-    as_of timestamptz default now()
-) returns table (
-    month date,
-    product_id text,
-    plan_period text,
-    period integer,
-    size bigint,
-    opportunity bigint,
-    retained bigint,
-    retention_rate numeric,
-    mature boolean,
-    known_to_position bigint
-)
-language sql stable parallel safe as $$
-    with months as materialized (
-        select *
-        from read_model.calendar_months(
-            cohort_retention.from_date, cohort_retention.to_date, cohort_retention.zone)
-    ),
-    -- Day by day, so that a later period is an opportunity once it was one for the whole day.
-    day as (
-        select
-            n.number,
-            d at time zone cohort_retention.zone as starts,
-            (d + interval '1 day') at time zone cohort_retention.zone as ends
-        from months n
-        cross join lateral generate_series(
-            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
-            interval '1 day'
-        ) as d
-        where n.starts <= cohort_retention.as_of
-    ),
-    -- Those who paid for the same periods are counted together.
-    member as materialized (
-        select
-            d.number, t.product_id, t.plan_period, t.paid_ordinals, t.members,
-            greatest(
-                read_model.periods_between(d.ends, cohort_retention.as_of, t.plan_period), 0
-            ) as last_period
-        from day d
-        cross join lateral (
-            select m.product_id, m.plan_period, m.paid_ordinals, count(*) as members
-            from read_model.lifecycle_moment m
-            where m.generation
-                    = (select generation from read_model.current where projection = 'churn')
-                and m.kind = 'cohort'
-                and m.effective_at >= d.starts
-                and m.effective_at < d.ends
-                and m.effective_at <= cohort_retention.as_of
-                and m.app_id = any (array(
-                    select a.app_id from ledger.app a
-                    where a.environment = cohort_retention.environment))
-            group by m.product_id, m.plan_period, m.paid_ordinals
-        ) t
-    ),
-    reach as (
-        select m.number, m.product_id, m.plan_period, m.last_period, sum(m.members) as members
-        from member m
-        group by 1, 2, 3, 4
-    ),
-    retained as (
-        select
-            m.number, m.product_id, m.plan_period, o.period, sum(m.members)::bigint as members
-        from member m
-        cross join lateral unnest(m.paid_ordinals) as o (period)
-        where o.period <= m.last_period
-        group by 1, 2, 3, 4
-    ),
-    padded as (
-        select c.number, c.product_id, c.plan_period, p.period, 0 as members
-        from (
-            select r.number, r.product_id, r.plan_period, max(r.last_period) as last_period
-            from reach r
-            group by 1, 2, 3
-        ) c
-        cross join lateral generate_series(0, c.last_period) as p (period)
-        union all
-        select r.number, r.product_id, r.plan_period, r.last_period, r.members
-        from reach r
-    ),
-    cell as (
-        -- Whoever came to a later period had the opportunity of the earlier ones too.
-        select
-            p.number, p.product_id, p.plan_period, p.period,
-            sum(sum(p.members)) over (
-                partition by p.number, p.product_id, p.plan_period order by p.period desc
-            ) as opportunity,
-            sum(sum(p.members)) over (
-                partition by p.number, p.product_id, p.plan_period
-            ) as size
-        from padded p
-        group by p.number, p.product_id, p.plan_period, p.period
-    )
-    select
-        n.month,
-        c.product_id,
-        c.plan_period,
-        c.period,
-        c.size::bigint,
-        c.opportunity::bigint,
-        coalesce(r.members, 0),
-        round(coalesce(r.members, 0) / c.opportunity, 6),
-        n.ends <= cohort_retention.as_of and c.opportunity = c.size,
-        read_model.known_to_position()
-    from cell c
-    join months n on n.number = c.number
-    left join retained r
-        on r.number = c.number and r.period = c.period and r.plan_period = c.plan_period
-        and r.product_id is not distinct from c.product_id
-    order by n.month, c.product_id, c.plan_period, c.period
-$$;
-
-comment on function read_model.cohort_retention is
-        'Of those who first paid in a month, how many paid for each later period. opportunity = '
-        'those who first paid so many periods of the plan, and a day, before as_of; '
-        'retention_rate = retained / opportunity; mature once everyone of the month had it. A '
-        'refunded period is not retained.';
+        '(access_churn - reactivated - recovered - corrections) / active_start. at_risk_* are those '
+        'of active_end who may leave, each by one reason.';

@@ -11,7 +11,7 @@ public struct Entitlement: Projection {
     /// `entitlement`.
     public static let name = "entitlement"
     /// The version of the rows.
-    public static let version: Int32 = 1
+    public static let version: Int32 = 2
     /// `subscription`, `entitlement_interval`, `subscription_owner`.
     public static let tables = [subscription, interval, owner]
 
@@ -98,7 +98,7 @@ extension Entitlement {
         row.uuid(owner?.owner.bits)
         row.instant(owner?.from)
         row.text((transaction?.appTransactionID ?? renewal?.appTransactionID)?.description)
-        row.text(transaction?.previousOriginalTransactionID?.description)
+        row.text(history.previousOriginalTransactionID?.description)
         row.text(transaction?.transactionID.description)
         row.text(transaction?.webOrderLineItemID?.description)
         row.instant(transaction?.signedDate)

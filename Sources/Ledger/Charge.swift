@@ -30,6 +30,11 @@ public struct Charge: Hashable, Sendable {
     public var storefront: Symbol?
     /// How many were bought; seats for a multiseat purchase.
     public var quantity: Int32
+    /// What one of the next charge costs, as signed together with this one, where that is for the
+    /// same product in the same currency.
+    public var renewalPrice: Int64?
+    /// The subscription that a migration made this one of.
+    public var previousOriginalTransactionID: AppleID?
     /// Whether one of several charges of one period (seats).
     public var isAdditional: Bool
     /// Whether a payment of a 12-month commitment.
@@ -63,12 +68,29 @@ public struct Charge: Hashable, Sendable {
         currency = period.currency
         storefront = events[period.place].fact.storedTransaction.storefront
         quantity = events[period.place].fact.storedTransaction.quantity ?? 1
+        renewalPrice = Self.renewalPrice(period, events)
+        previousOriginalTransactionID =
+            events[period.place].fact.storedTransaction.previousOriginalTransactionID
         isAdditional = period.isAdditional
         isCommitment = period.isCommitment
         isUpgraded = period.isUpgraded
         revokedAt = period.revocation
         revocationType = period.revocationType
         revocationPercentage = events[period.place].fact.storedTransaction.revocationPercentage
+    }
+
+    private static func renewalPrice(
+        _ period: borrowing Period,
+        _ events: borrowing [Event]
+    ) -> Int64? {
+        let (product, currency) = (period.productID, period.currency)
+        guard let price = events[period.place].fact.storedRenewal.renewalPrice else { return nil }
+        let nextCurrency = events[period.place].fact.storedRenewal.currency
+        let nextProduct = events[period.place].fact.storedRenewal.autoRenewProductID
+        guard nextCurrency == nil || nextCurrency == currency,
+            nextProduct == nil || nextProduct == product
+        else { return nil }
+        return price
     }
 }
 
@@ -110,6 +132,12 @@ extension AppRules {
         if charge.isCommitment { return .oneMonth }
         let product = charge.offer == .standard ? charge.productID : nil
         return Clock.plan(product: product, period: charge.length, rules: self)
+    }
+
+    /// The plan that a charge's offer leads to: the product's, or else that of the charge.
+    public func standardPlan(of charge: Charge) -> PlanPeriod {
+        if charge.isCommitment { return .oneMonth }
+        return Clock.plan(product: charge.productID, period: charge.length, rules: self)
     }
 
     /// How long Apple retries a failed charge after a period; also the longest gap after which a

@@ -31,6 +31,12 @@ public struct History: Hashable, Sendable {
 
     /// Makes the history of no events.
     public init() {}
+
+    /// The subscription that a migration made this one of; a later charge need not repeat it.
+    public var previousOriginalTransactionID: AppleID? {
+        latestTransaction?.previousOriginalTransactionID
+            ?? charges.lazy.compactMap(\.previousOriginalTransactionID).first
+    }
 }
 
 /// A half-open stretch of time `[from, until)` in which nothing changes.

@@ -102,6 +102,38 @@ struct ChurnLife {
         }
     }
 
+    /// The facts of several subscriptions that migrations on those days made of each other.
+    func cut(at days: [Double]) -> [ChurnLife] {
+        var parts: [ChurnLife] = []
+        for number in 0...days.count {
+            var part = ChurnLife()
+            part.rules = rules
+            let from = number == 0 ? Timestamp.earliest : Self.day(days[number - 1])
+            let until = number == days.count ? nil : Self.day(days[number])
+            for event in events where event.fact.factAt >= from {
+                if let until, event.fact.factAt >= until { continue }
+                var fact = event.fact
+                if number > 0 {
+                    fact.transaction?.previousOriginalTransactionID = AppleID(UInt64(number - 1))
+                }
+                part.events.append(Event(position: event.position, fact: fact))
+            }
+            parts.append(part)
+        }
+        return parts
+    }
+
+    /// Names the subscription before the migration by another id.
+    mutating func renumber(_ id: (UInt64) -> AppleID) {
+        for place in events.indices {
+            guard
+                let old = events[place].fact.transaction?.previousOriginalTransactionID,
+                let number = UInt64(old.description)
+            else { continue }
+            events[place].fact.transaction?.previousOriginalTransactionID = id(number)
+        }
+    }
+
     /// The history of the facts told so far.
     var history: History {
         var fold = SubscriptionFold(rules: rules)
@@ -115,7 +147,7 @@ struct ChurnLife {
     func told(upTo day: Double = 10_000) -> [String] {
         moments.filter { $0.at <= Self.day(day) }.compactMap { moment in
             switch moment.kind {
-            case .charge, .cohort, .refund, .refundReversed: return nil
+            case .charge, .cohort, .refund, .refundReversed, .atRisk, .riskOver: return nil
             default: break
             }
             let days = Double(moment.at.milliseconds - Self.t0.milliseconds) / 86_400_000

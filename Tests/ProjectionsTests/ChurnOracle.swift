@@ -34,6 +34,20 @@ struct ChurnOracle {
         }
     }
 
+    /// Why a subscriber who pays may leave; the first of the reasons that hold.
+    func risk(at instant: Timestamp) -> String? {
+        guard key(at: instant) != nil,
+            let interval = history.timeline.first(where: { $0.contains(instant) })
+        else { return nil }
+        let reasons = [
+            ("grace", interval.state == .gracePeriod),
+            ("billing", interval.hasBillingTrouble),
+            ("price", interval.priceConsent == .pending),
+            ("intent", interval.renewalIntent == .off),
+        ]
+        return reasons.first { $0.1 }?.0
+    }
+
     /// A refunded stretch that another charge follows within a week.
     private func bridged(at instant: Timestamp) -> ChurnLife.Key? {
         var begin = instant

@@ -9,6 +9,10 @@ struct ChurnRandomLife {
     private var product: Symbol = "gold.month"
     private var currency: Symbol = "USD"
     private var ownership = Ownership.purchased
+    /// Whether nothing gets lost, nothing is paid back and nothing is free.
+    private let isCalm: Bool
+    /// When the periods began.
+    private var starts: [Double] = []
 
     private static let products: [Symbol] = [
         "gold.month", "silver.month", "gold.year", "gold.week",
@@ -22,7 +26,19 @@ struct ChurnRandomLife {
         return teller.life
     }
 
-    private init(seed: UInt64) {
+    /// A life without loss of news, refunds, seats and free months, once as one subscription and
+    /// once as several that migrations made of each other.
+    static func migrated(seed: UInt64) -> (whole: ChurnLife, parts: [ChurnLife]) {
+        var teller = ChurnRandomLife(seed: seed, isCalm: true)
+        teller.ownership = .purchased
+        teller.tell()
+        var cuts: [Double] = []
+        for start in teller.starts.dropFirst() where teller.roll(4) { cuts.append(start) }
+        return (teller.life, teller.life.cut(at: cuts))
+    }
+
+    private init(seed: UInt64, isCalm: Bool = false) {
+        self.isCalm = isCalm
         random = ChurnNumbers(seed: seed)
         id = seed * 1000
         clock = Double.random(in: -900 ... -200, using: &random)
@@ -47,9 +63,10 @@ struct ChurnRandomLife {
 
     private mutating func period(_ reason: TransactionReason) -> TransactionFact {
         id += 1
+        starts.append(clock)
         let price = Int64.random(in: 1...40, using: &random) * 250
         let isOffer = roll(8)
-        let isUnpriced = roll(30)
+        let isUnpriced = roll(30) && !isCalm
         let (currency, ownership) = (currency, ownership)
         return ChurnLife.period(
             id,
@@ -101,8 +118,10 @@ struct ChurnRandomLife {
     /// What happens within a period and at its end; nil ends the story.
     private mutating func step(_ current: TransactionFact) -> TransactionFact? {
         let begin = clock
-        if roll(12) { refund(current, begin + Double.random(in: 0..<length, using: &random)) }
-        if roll(25) { addSeats(current) }
+        if roll(12), !isCalm {
+            refund(current, begin + Double.random(in: 0..<length, using: &random))
+        }
+        if roll(25), !isCalm { addSeats(current) }
         if roll(15) {
             // An upgrade, or a cross-grade of equal length, at once.
             clock = begin + Double.random(in: 0.1..<(length * 0.9), using: &random)
@@ -115,18 +134,46 @@ struct ChurnRandomLife {
         switch Int.random(in: 0..<20, using: &random) {
         case 0, 1: return cancel(current)
         case 2: return fail(current)
-        case 3:
+        case 3 where !isCalm:
             // News gets lost, and the renewal after it comes.
             clock += roll(2) ? 0.02 : length
         case 4: product = Self.products.randomElement(using: &random) ?? product
         case 5: currency = Self.currencies.randomElement(using: &random) ?? currency
         case 6: return nil
-        case 7: return freeMonth()
+        case 7 where !isCalm: return freeMonth()
+        case 8: return raisePrice(current)
+        case 9 where roll(4): return end(current, .productNotForSale, 4)
+        case 10 where roll(4): return end(current, nil, 5)
         default: break
         }
         let next = period(.renewal)
         life.notify(.didRenew, nil, clock, next, ChurnLife.renewal())
         return next
+    }
+
+    /// Asks for consent to a higher price, which comes or does not.
+    private mutating func raisePrice(_ current: TransactionFact) -> TransactionFact? {
+        let asked = ChurnLife.renewal { $0.priceIncreaseStatus = 0 }
+        life.notify(.priceIncrease, .pending, clock - length / 2, nil, asked)
+        if roll(2) { return end(current, .priceIncrease, 3) }
+        let agreed = ChurnLife.renewal { $0.priceIncreaseStatus = 1 }
+        life.notify(.priceIncrease, .accepted, clock - length / 4, nil, agreed)
+        let next = period(.renewal)
+        life.notify(.didRenew, nil, clock, next, ChurnLife.renewal())
+        return next
+    }
+
+    private mutating func end(
+        _ current: TransactionFact,
+        _ subtype: Subtype?,
+        _ intent: Int32
+    ) -> TransactionFact? {
+        let over = ChurnLife.renewal {
+            $0.autoRenewStatus = 0
+            $0.expirationIntent = intent
+        }
+        life.notify(.expired, subtype, clock + 0.01, current, over)
+        return nil
     }
 
     private mutating func freeMonth() -> TransactionFact {
@@ -179,7 +226,7 @@ struct ChurnRandomLife {
             nil,
             ChurnLife.renewal { $0.autoRenewStatus = 0 }
         )
-        if !roll(4) { life.notify(.expired, .voluntary, clock + 0.01, current, off) }
+        if !roll(4) || isCalm { life.notify(.expired, .voluntary, clock + 0.01, current, off) }
         guard roll(2) else { return nil }
         clock += Double.random(in: 1...150, using: &random)
         product = Self.products.randomElement(using: &random) ?? product

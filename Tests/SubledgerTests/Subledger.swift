@@ -96,7 +96,7 @@ enum Subledger {
 }
 
 /// A working folder that goes with the value.
-final class WorkingFolder {
+final class WorkingFolder: Sendable {
     let path: String
 
     init() throws {

@@ -91,7 +91,7 @@ public struct ChurnQuery: Hashable, Sendable {
             let sums = Self.counts.map { "sum(\($0))" }
             return try ask(
                 ["month"] + Self.counts + ["gross_churn_rate", "net_churn_rate"]
-                    + ["known_to_position"],
+                    + ["known_to_position"] + Self.risks,
                 ["month"] + sums + [
                     "round(sum(churned_of_start_any) / nullif(sum(active_start), 0), 6)",
                     """
@@ -99,7 +99,7 @@ public struct ChurnQuery: Hashable, Sendable {
                         - sum(corrections)) / nullif(sum(active_start), 0), 6)
                     """,
                     "min(known_to_position)",
-                ],
+                ] + Self.risks.map { "sum(\($0))" },
                 from: "churn_monthly($1::date, $2::date, $3, $4, $5)",
                 "group by month order by month",
                 connection
@@ -107,7 +107,7 @@ public struct ChurnQuery: Hashable, Sendable {
         case .product:
             let names =
                 ["month", "product_id", "currency"] + Self.counts
-                + ["gross_churn_rate", "net_churn_rate", "known_to_position"]
+                + ["gross_churn_rate", "net_churn_rate", "known_to_position"] + Self.risks
             return try ask(
                 names,
                 names,
@@ -137,8 +137,9 @@ public struct ChurnQuery: Hashable, Sendable {
             grouping == .product ? ["month", "product_id", "currency"] : ["month", "currency"]
         let list = keys.joined(separator: ", ")
         return try ask(
-            keys + Self.movements + ["known_to_position"],
-            keys + Self.movements.map { "sum(\($0))" } + ["min(known_to_position)"],
+            keys + Self.movements + ["known_to_position", "standard_mrr_end"],
+            keys + Self.movements.map { "sum(\($0))" }
+                + ["min(known_to_position)", "sum(standard_mrr_end)"],
             from: "mrr_monthly($1::date, $2::date, $3, $4, $5, $6)",
             "group by \(list) order by \(list)",
             connection
@@ -150,6 +151,10 @@ public struct ChurnQuery: Hashable, Sendable {
         "churn_voluntary", "churn_involuntary", "churn_price", "churn_product", "churn_refund",
         "churn_other", "lapsed_unconfirmed", "switched_out", "corrections", "active_end",
         "access_churn",
+    ]
+
+    private static let risks = [
+        "at_risk_intent", "at_risk_billing", "at_risk_grace", "at_risk_price",
     ]
 
     private static let movements = [

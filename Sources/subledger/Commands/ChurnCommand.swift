@@ -19,10 +19,11 @@ enum ChurnCommand {
             .value("--as-of", "INSTANT", "nothing that takes effect later counts; default now"),
         ],
         details: """
-            active_end = active_start + new + converted + reactivated + recovered + switched in
-            - churn - lapsed (known from the clock only) - switched out + corrections. Amounts stand
-            per currency and are never added across; --csv prints the subscribers without amounts,
-            except --by cause. docs/read-models.md has every formula.
+            end = start + new + converted + returned + recovered + in - losses by cause - lapsed
+            (known from the clock only) - out + corrected, where in and out are switches of product
+            or currency; “risk” are those at the end who may leave, each by one reason. Amounts
+            stand per currency and are never added across; --csv prints the subscribers without
+            amounts, except --by cause. docs/read-models.md has every formula.
             """,
         run: run
     )
@@ -106,11 +107,11 @@ enum ChurnCommand {
         if Terminal.isOutput, query.grouping == .month, !subscribers.rows.isEmpty {
             let counts = subscribers.rows.indices.map { row in
                 (
-                    label: subscribers.value(row, "month") ?? "",
+                    label: cell("month", subscribers.value(row, "month")),
                     count: Int(subscribers.value(row, "access_churn") ?? "") ?? 0
                 )
             }
-            try output.line("churn")
+            try output.line("subscribers lost, known from the clock only left out")
             for line in barChart(counts, width: Terminal.columns) { try output.line(line) }
             try output.line()
         }
@@ -147,7 +148,20 @@ enum ChurnCommand {
         try output.line()
     }
 
+    /// Headings that say it in less room; columns with nothing in them are left out anyway.
+    private static let titles = [
+        "active_start": "start", "new_paid": "new", "trial_converted": "converted",
+        "reactivated": "returned", "switched_in": "in", "lapsed_unconfirmed": "lapsed",
+        "switched_out": "out", "corrections": "corrected", "active_end": "end",
+        "access_churn": "lost", "gross_churn_rate": "gross", "net_churn_rate": "net",
+        "at_risk_intent": "risk: intent", "at_risk_billing": "risk: billing",
+        "at_risk_grace": "risk: grace", "at_risk_price": "risk: price",
+        "mrr_lapsed_unconfirmed": "lapsed", "mrr_reactivation": "returned",
+        "standard_mrr_end": "end, no offers",
+    ]
+
     private static func title(_ name: String) -> String {
+        if let title = titles[name] { return title }
         var words = name.split(separator: "_").map(String.init)
         if words.count > 1, ["mrr", "churn"].contains(words[0]) { words.removeFirst() }
         return words.filter { $0 != "id" }.joined(separator: " ")
@@ -157,7 +171,7 @@ enum ChurnCommand {
         guard let value else { return "–" }
         if name == "month" { return String(value.prefix(7)) }
         if name.hasSuffix("_rate") { return "\(fixed((Double(value) ?? 0) * 100, 1)) %" }
-        if name.hasPrefix("mrr_") { return Int64(value).map { amountText($0, nil) } ?? value }
+        if name.contains("mrr_") { return Int64(value).map { amountText($0, nil) } ?? value }
         if ChurnQuery.Answer.words.contains(name) { return value }
         return Int64(value).map { grouped($0) } ?? value
     }
