@@ -14,6 +14,8 @@ struct GapEvidence {
     private var impliedEnd: Timestamp?
     private var status: StatusRecord?
     private var closers: [Timestamp] = []
+    /// When Apple said that grace was over.
+    private var graceEndings: [Timestamp] = []
     private var graceDates: [RenewalRecord] = []
 
     /// A failed charge: a notification's marker, or what renewal info or status says instead.
@@ -63,7 +65,9 @@ struct GapEvidence {
                 let failed = Failure(at: marker.at, position: marker.position, isImplied: false)
                 failure = failed
                 if grace { graceFailure = failed } else { closers.append(marker.at) }
-            case .graceEnded: closers.append(marker.at)
+            case .graceEnded:
+                closers.append(marker.at)
+                graceEndings.append(marker.at)
             case .expired:
                 expired = marker
                 closers.append(marker.at)
@@ -141,9 +145,10 @@ struct GapEvidence {
             let offer = registers.periods[gap.last].offer
             if let length = Clock.configuredGrace(plan: plan, offer: offer, rules: rules) {
                 announced = gap.end.adding(length)
-            } else if let closed {
-                // No date and no configuration, but the end of it was announced.
-                announced = min(closed, gap.end.adding(Clock.graceMax))
+            } else if let over = graceEndings.filter({ $0 >= graceFailure.at }).min() {
+                // No date and no configuration, but the end of it was announced. Any other end of
+                // the failure says nothing of how long grace was.
+                announced = min(over, gap.end.adding(Clock.graceMax))
             } else {
                 return nil
             }

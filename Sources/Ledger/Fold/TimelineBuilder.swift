@@ -132,19 +132,20 @@ struct TimelineBuilder {
         while latest + 1 < registers.periods.count, registers.periods[latest + 1].start <= from {
             latest += 1
         }
-        let last = place >= 0 ? coverage.segments[place].period : latest
+        let number = purchase(of: latest, registers)
+        let last = place >= 0 ? coverage.segments[place].period : number
         let next = until == nil ? nil : coverage.segments[place + 1].period
         let gap = Gap(
             registers,
             from: from,
             until: until,
             last: last,
-            latest: latest,
+            latest: number,
             next: next,
-            revokedAt: revocation(of: latest, registers)
+            revokedAt: revocation(of: number, registers)
         )
         for piece in gap.pieces(registers, rules) {
-            let number = piece.state.isRevoked ? latest : last
+            let number = piece.state.isRevoked ? number : last
             moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
             var base = Interval(from: piece.from, until: piece.until, state: piece.state)
             fill(&base, registers, number)
@@ -185,14 +186,32 @@ struct TimelineBuilder {
         return Clock.configuredGrace(plan: plan, offer: offer, rules: rules)
     }
 
+    /// The purchase that more seats were added to; itself for any other, and where it is not known.
+    private func purchase(of number: Int, _ registers: borrowing Registers) -> Int {
+        guard registers.periods[number].isAdditional else { return number }
+        let start = registers.periods[number].start
+        for place in (0..<number).reversed()
+        where !registers.periods[place].isAdditional && start < registers.periods[place].end {
+            return place
+        }
+        return number
+    }
+
     /// When the period that began last was taken back; with seats, when the last of its
     /// transactions was.
     private func revocation(of number: Int, _ registers: borrowing Registers) -> Timestamp? {
-        guard let revoked = registers.periods[number].revocation else { return nil }
-        guard registers.periods[number].isAdditional else { return revoked }
-        let end = registers.periods[number].end
-        var latest = revoked
-        for other in registers.periods where other.end == end {
+        guard var latest = registers.periods[number].revocation else { return nil }
+        let period = registers.periods[number]
+        // Where every transaction of a period says that it has company, the end tells.
+        var place = period.isAdditional ? 0 : number + 1
+        while place < registers.periods.count,
+            period.isAdditional || registers.periods[place].start < period.end
+        {
+            let other = registers.periods[place]
+            place += 1
+            guard other.isAdditional, !period.isAdditional || other.end == period.end else {
+                continue
+            }
             guard let revoked = other.revocation else { return nil }
             latest = max(latest, revoked)
         }
