@@ -1,4 +1,5 @@
-/// The products of the simulated app: one group, three levels, weekly, monthly and yearly plans.
+/// The products of the simulated app: a group with three levels, weekly, monthly and yearly plans,
+/// and a group of its own for what is sold by the seat.
 public enum Catalogue {
     /// One product.
     public struct Product: Hashable, Sendable {
@@ -25,8 +26,11 @@ public enum Catalogue {
         }
     }
 
-    /// The group of all products.
+    /// The group of all products but those sold by the seat.
     public static let groupID = "20001001"
+
+    /// The group of what is sold by the seat.
+    public static let seatGroupID = "20001002"
 
     /// All products.
     public static let products: [Product] = [
@@ -37,7 +41,20 @@ public enum Catalogue {
         product("duo.monthly", 2, "1m", 8_990),
         product("basic.monthly", 3, "1m", 3_990),
         product("basic.weekly", 3, "1w", 1_490),
+        Product(
+            id: "com.example.subledger.team.monthly",
+            groupID: seatGroupID,
+            level: 1,
+            period: "1m",
+            price: 4_990
+        ),
     ]
+
+    /// What is sold by the seat.
+    static let team = products[products.count - 1]
+
+    /// What is sold as a 12-month commitment too.
+    static let committed = products.filter { $0.groupID == groupID && $0.length == .year }
 
     private static func product(
         _ name: String,
@@ -73,17 +90,19 @@ public enum Catalogue {
     /// What a switch to counts as an upgrade: a higher level, or the same level and length.
     static func upgrades(from product: Product) -> [Product] {
         products.filter {
-            $0.level < product.level
-                || ($0.level == product.level && $0.period == product.period
-                    && $0.id != product.id)
+            $0.groupID == product.groupID
+                && ($0.level < product.level
+                    || ($0.level == product.level && $0.period == product.period
+                        && $0.id != product.id))
         }
     }
 
     /// What a switch to counts as a downgrade: a lower level, or the same level, another length.
     static func downgrades(from product: Product) -> [Product] {
         products.filter {
-            $0.level > product.level
-                || ($0.level == product.level && $0.period != product.period)
+            $0.groupID == product.groupID
+                && ($0.level > product.level
+                    || ($0.level == product.level && $0.period != product.period))
         }
     }
 }
@@ -153,4 +172,6 @@ enum Span {
     static let leeway: Int64 = 2 * hour
     /// How long Apple retries a failed charge.
     static let billingRetry: Int64 = 60 * day
+    /// How long it does for a 12-month commitment.
+    static let commitmentRetry: Int64 = 90 * day
 }

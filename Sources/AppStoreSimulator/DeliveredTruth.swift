@@ -12,8 +12,10 @@
 //  3. A revocation works from its `revocationDate` on; before it the transaction covers as if
 //     nothing had happened. After a reversal it never happened.
 //  4. A superseded transaction covers up to the `purchaseDate` of the one that superseded it. If
-//     that one is revoked, the old one counts again from the `revocationDate` on. `isUpgraded`
-//     without a known successor ends the cover when Apple first signed it.
+//     that one is revoked, the old one counts again from the `revocationDate` on; nothing else
+//     gives the time back, not even that the new one was upgraded in turn. `isUpgraded` without a
+//     known successor ends the cover when Apple first signed it; what follows is judged by its own
+//     `expiresDate`, as where rule 2 knows no live transaction.
 //  5. "Last period" is the one with the latest `purchaseDate` that has begun.
 //  6. "Newest renewal transaction", against which markers are compared, is that last period,
 //     whatever its `transactionReason`, dated by the first news of it. A marker counts unless it
@@ -25,7 +27,8 @@
 //     `expired` works from E on.
 //  9. The grace date is taken from the newest renewal info that has one and is not older than the
 //     failure; where none has, it is estimated where the failure announced grace and a grace length
-//     is configured; else there is none (billing retry).
+//     is configured; where none is, it lasted until `graceEnded` says that it was over, at most 28
+//     days (Q1); else there is none (billing retry).
 // 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
 //     both are 10 min.
 // 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
@@ -35,51 +38,94 @@
 //     `isInBillingRetryPeriod`: it works like `failed`, with grace where a grace date still lay
 //     ahead when it was signed. Later renewal info with an `expirationIntent` and without the
 //     flag closes it from its own `signedDate` on.
+// 14. A purchase with `additionalTransactionReason` adds seats to the period in which it was made.
+//     It supersedes nothing and is no "last period" of its own, unless no other transaction of that
+//     period is known. "Last period's x is revoked" means: each of its transactions is, the seats
+//     that were added included, from the latest `revocationDate` on.
+// 15. A transaction with a commitment is a month of it: its `expiresDate` is the end of that month,
+//     a failure leads to no grace whatever renewal info says, and Apple retries for 90 days. Only
+//     `autoRenewStatus` tells whether the next charge will be tried (rule 6), not the intent for
+//     the end of the commitment.
+// 16. What the Server API answered is news like a notification, without type and so no marker, dated
+//     by its own `signedDate`.
+// 17. What has no transaction and no renewal info of the chain's subscription is no news of it:
+//     one-time purchases, mass extensions, external tokens, consent, seat claims, tests.
+// 18. Types, subtypes, ownerships and statuses that are not known change nothing; their transaction
+//     and renewal info count as everyone's do. Ownership changes nothing either.
 
 /// Evaluates what a set of delivered notices says about a subscription.
 public struct DeliveredTruth: Sendable {
     private let news: [Notice]
     private let periods: [Period]
     private let configuredGraceDays: Int?
+    /// The longest grace that Apple offers.
+    private static let graceMax: Int64 = 28 * 86_400_000
 
     /// A transaction as last signed.
     private struct Period {
-        var transaction: NoticeTransaction
+        var productID: String
+        var start: Int64
+        var end: Int64
+        var signedDate: Int64
+        var revocation: NoticeTransaction.Revocation?
+        var isPurchase: Bool
+        var isAddition: Bool
+        var isCommitment: Bool
         /// The index of the first news of it.
         var firstNews: Int
         /// When Apple first said that it was upgraded.
         var upgradedSignedAt: Int64?
 
-        var isShort: Bool { transaction.expiresDate - transaction.purchaseDate <= 86_400_000 }
+        init(_ transaction: NoticeTransaction, firstNews: Int, upgradedSignedAt: Int64?) {
+            productID = transaction.productID
+            start = transaction.purchaseDate
+            end = transaction.expiresDate
+            signedDate = transaction.signedDate
+            revocation = transaction.revocation
+            isPurchase = transaction.reason == .purchase
+            isAddition = transaction.seats?.additionalReason != nil
+            isCommitment = transaction.commitment != nil
+            self.firstNews = firstNews
+            self.upgradedSignedAt = upgradedSignedAt
+        }
+
+        var isShort: Bool { end - start <= 86_400_000 }
         var leeway: Int64 { isShort ? 600_000 : 7_200_000 }
-        var retryMax: Int64 { isShort ? 600_000 : 60 * 86_400_000 }
-        var isWeekly: Bool {
-            transaction.expiresDate - transaction.purchaseDate <= 7 * 86_400_000
+        var retryMax: Int64 { isShort ? 600_000 : (isCommitment ? 90 : 60) * 86_400_000 }
+        var isWeekly: Bool { end - start <= 7 * 86_400_000 }
+
+        func isRevoked(at t: Int64) -> Bool { revocation.map { $0.date <= t } ?? false }
+
+        /// Whether a transaction adds seats to it.
+        func includes(_ part: Period) -> Bool {
+            part.isAddition && !isAddition && start <= part.start && part.start < end
         }
     }
 
     /// Takes the delivered notices in any order, with any repeats.
     public init(_ notices: [Notice], configuredGraceDays: Int? = nil) {
         var seen: Set<String> = []
-        news = notices.filter { seen.insert($0.uuid).inserted }
+        news = notices.filter { $0.isOfSubscription && seen.insert($0.uuid).inserted }
             .sorted { ($0.signedDate, $0.uuid) < ($1.signedDate, $1.uuid) }
         var periods: [String: Period] = [:]
         for (index, notice) in news.enumerated() {
             guard let transaction = notice.transaction else { continue }
-            var period =
-                periods[transaction.transactionID]
-                ?? Period(transaction: transaction, firstNews: index)
-            if period.transaction.signedDate <= transaction.signedDate {
-                period.transaction = transaction
-            }
-            if transaction.isUpgraded, period.upgradedSignedAt == nil {
-                period.upgradedSignedAt = transaction.signedDate
+            let known = periods[transaction.transactionID]
+            let upgradedAt =
+                known?.upgradedSignedAt ?? (transaction.isUpgraded ? transaction.signedDate : nil)
+            var period = Period(
+                transaction,
+                firstNews: known?.firstNews ?? index,
+                upgradedSignedAt: upgradedAt
+            )
+            if let known, known.signedDate > transaction.signedDate {
+                period = known
+                period.upgradedSignedAt = upgradedAt
             }
             periods[transaction.transactionID] = period
         }
         self.periods = periods.values.sorted {
-            ($0.transaction.purchaseDate, $0.transaction.expiresDate, $0.firstNews)
-                < ($1.transaction.purchaseDate, $1.transaction.expiresDate, $1.firstNews)
+            ($0.start, $0.end, $0.firstNews) < ($1.start, $1.end, $1.firstNews)
         }
         self.configuredGraceDays = configuredGraceDays
     }
@@ -107,18 +153,20 @@ public struct DeliveredTruth: Sendable {
     private func turningPoints() -> [Int64] {
         var instants: Set<Int64> = []
         for period in periods {
-            let transaction = period.transaction
-            instants.insert(transaction.purchaseDate)
-            instants.insert(transaction.expiresDate)
-            instants.insert(transaction.expiresDate + period.leeway)
-            instants.insert(transaction.expiresDate + period.retryMax)
-            if let date = transaction.revocation?.date { instants.insert(date) }
+            instants.insert(period.start)
+            instants.insert(period.end)
+            instants.insert(period.end + period.leeway)
+            instants.insert(period.end + period.retryMax)
+            if let date = period.revocation?.date { instants.insert(date) }
             if let date = upgradeDate(of: period) { instants.insert(date) }
             if let date = estimatedGraceEnd(after: period) { instants.insert(date) }
+            instants.insert(period.end + Self.graceMax)
         }
         for notice in news {
-            // The markers that close something; no other signed date is a turning point.
-            if notice.type.contains("EXPIRED") { instants.insert(notice.signedDate) }
+            // What closes something; no other signed date is a turning point.
+            if notice.type.contains("EXPIRED") || notice.renewal?.expirationIntent != nil {
+                instants.insert(notice.signedDate)
+            }
             if let date = notice.renewal?.gracePeriodExpiresDate { instants.insert(date) }
         }
         return instants.sorted()
@@ -126,29 +174,30 @@ public struct DeliveredTruth: Sendable {
 
     /// The state and product at an instant; nil before the first purchase.
     public func condition(at t: Int64) -> (condition: TruthCondition, productID: String)? {
-        let begun = periods.filter { $0.transaction.purchaseDate <= t }
-        guard let last = begun.last else { return nil }
-        let live = begun.filter { isLive($0, at: t) }
+        let begun = periods.prefix { $0.start <= t }
+        guard let newest = begun.last else { return nil }
 
         // Rule 1.
-        if let cover = live.first(where: { t < $0.transaction.expiresDate }) {
-            return (.active, cover.transaction.productID)
+        if let cover = begun.first(where: { t < $0.end && isLive($0, at: t) }) {
+            return (.active, cover.productID)
         }
         // Rule 2.
-        if let revocation = last.transaction.revocation, revocation.date <= t {
-            return (.revoked(revocation), last.transaction.productID)
+        let last = begun.last { part in !periods.contains { $0.includes(part) } } ?? newest
+        if let revocation = last.revocation, last.isRevoked(at: t),
+            begun.allSatisfy({ !last.includes($0) || $0.isRevoked(at: t) })
+        {
+            return (.revoked(revocation), last.productID)
         }
-        let ended = live.max { $0.transaction.expiresDate < $1.transaction.expiresDate } ?? last
-        return (conditionInGap(at: t, after: ended, last: last), ended.transaction.productID)
+        let live = begun.filter { isLive($0, at: t) }
+        var ended = live.max { $0.end < $1.end } ?? last
+        if let date = upgradeDate(of: last), date <= t { ended = last }
+        return (conditionInGap(at: t, after: ended, last: last), ended.productID)
     }
 
     /// Rules 3 to 7, for an instant that no transaction covers.
     private func conditionInGap(at t: Int64, after ended: Period, last: Period) -> TruthCondition {
-        let end = ended.transaction.expiresDate
-        let next = periods.first { period in
-            let start = period.transaction.purchaseDate
-            return start > t && isLive(period, at: start)
-        }
+        let end = ended.end
+        let next = periods.first { $0.start > t && isLive($0, at: $0.start) }
         let known = news[..<(next?.firstNews ?? news.count)]
         // Renewal info from before the period tells of an earlier end.
         let since = known.indices.filter { $0 >= last.firstNews && news[$0].renewal != nil }
@@ -171,7 +220,9 @@ public struct DeliveredTruth: Sendable {
             }
             if isClosed != true, expiredByNow.map({ $0 < lost.news }) ?? true {
                 let isGraceOver = graceEnded.map { $0 >= lost.news } ?? false
-                if let graceEnd = lost.graceEnd, t < graceEnd, !isGraceOver { return .gracePeriod }
+                if let graceEnd = lost.graceEnd, t < graceEnd, !isGraceOver, !ended.isCommitment {
+                    return .gracePeriod
+                }
                 if t < end + ended.retryMax { return .billingRetry }
             }
         }
@@ -183,8 +234,16 @@ public struct DeliveredTruth: Sendable {
                 .compactMap { news[$0].renewal?.gracePeriodExpiresDate }.last
             if graceEnd == nil, news[failed].subtype == "GRACE_PERIOD" {
                 graceEnd = estimatedGraceEnd(after: ended)
+                if configuredGraceDays == nil,
+                    let over = known.first(where: {
+                        $0.type == "GRACE_PERIOD_EXPIRED"
+                            && $0.signedDate > news[failed].signedDate
+                    })
+                {
+                    graceEnd = min(over.signedDate, end + Self.graceMax)
+                }
             }
-            if let graceEnd, t < graceEnd { return .gracePeriod }
+            if let graceEnd, t < graceEnd, !ended.isCommitment { return .gracePeriod }
         }
         // Rule 4.
         let isFailing = failed.map { $0 > expiredByNow ?? -1 } ?? false
@@ -231,34 +290,28 @@ public struct DeliveredTruth: Sendable {
     }
 
     private func isLive(_ period: Period, at t: Int64) -> Bool {
-        if let revocation = period.transaction.revocation, revocation.date <= t { return false }
+        if period.isRevoked(at: t) { return false }
         if let date = upgradeDate(of: period), date <= t { return false }
-        return !isSuperseded(period, at: t)
-    }
-
-    private func isSuperseded(_ period: Period, at t: Int64) -> Bool {
-        periods.contains { other in
-            supersedes(other, period) && other.transaction.purchaseDate <= t && isLive(other, at: t)
+        return !periods.contains { other in
+            supersedes(other, period) && other.start <= t && !other.isRevoked(at: t)
         }
     }
 
-    /// Whether `other` is a purchase within the period; renewals never supersede.
+    /// Whether `other` is a purchase within the period; renewals and more seats never supersede.
     private func supersedes(_ other: Period, _ period: Period) -> Bool {
-        other.transaction.reason == .purchase
-            && other.transaction.purchaseDate > period.transaction.purchaseDate
-            && other.transaction.purchaseDate < period.transaction.expiresDate
+        other.isPurchase && !other.isAddition
+            && other.start > period.start && other.start < period.end
     }
 
     /// When an upgrade that Apple itself names ended the period.
     private func upgradeDate(of period: Period) -> Int64? {
         guard let signedAt = period.upgradedSignedAt else { return nil }
-        let successor = periods.first { supersedes($0, period) }
-        return successor?.transaction.purchaseDate ?? signedAt
+        return periods.first { supersedes($0, period) }?.start ?? signedAt
     }
 
     private func estimatedGraceEnd(after period: Period) -> Int64? {
         guard let configuredGraceDays else { return nil }
         let days = period.isWeekly ? min(configuredGraceDays, 6) : configuredGraceDays
-        return period.transaction.expiresDate + Int64(days) * 86_400_000
+        return period.end + Int64(days) * 86_400_000
     }
 }

@@ -10,7 +10,8 @@ extension LifeWriter {
     /// The charge fails; true if a later attempt succeeds.
     mutating func failToRenew() -> Bool {
         let end = current.expiresDate
-        let hasGrace = random.chance(0.6) && !periods[periods.count - 1].isTrial
+        let hasGrace = random.chance(0.6) && !periods[running].isTrial && commitment == nil
+        let retryEnd = end + (commitment == nil ? Span.billingRetry : Span.commitmentRetry)
         let graceEnd = end + (product.length == .week ? 6 : 16) * Span.day
         let wanted = random.weighted([
             (weight: 40, choice: end - random.between(Span.hour, 23 * Span.hour)),
@@ -20,7 +21,9 @@ extension LifeWriter {
         // Seen in production: grace announced while the retry flag stays false.
         renewal.isInBillingRetryPeriod = !(hasGrace && random.chance(0.05))
         renewal.expirationIntent = 2
-        renewal.gracePeriodExpiresDate = hasGrace ? graceEnd : nil
+        // Also seen in production: grace announced without its end.
+        let isDateMissing = hasGrace && rare(0.04)
+        renewal.gracePeriodExpiresDate = hasGrace && !isDateMissing ? graceEnd : nil
         let failed = announce(
             "DID_FAIL_TO_RENEW",
             hasGrace ? "GRACE_PERIOD" : nil,
@@ -30,9 +33,11 @@ extension LifeWriter {
         guard !isOver else { return false }
         if hasGrace { story.paint(from: end, .gracePeriod, product.id) }
         story.paint(from: hasGrace ? graceEnd : end, .billingRetry, product.id)
-        story.paint(from: end + Span.billingRetry, .expired("billing_retry"), product.id)
+        story.paint(from: retryEnd, .expired("billing_retry"), product.id)
         count(hasGrace ? .failedWithGrace : .failedWithoutGrace)
         if failed < end { count(.failedEarly) }
+        if isDateMissing { count(.graceDateMissing) }
+        if rare(0.04) { askStatus(at: clock + random.between(Span.minute, 40 * Span.minute)) }
 
         let outcomes: [(weight: Double, choice: Outcome)] = [
             (hasGrace ? 42 : 0, .recoverInGrace), (28, .recoverLater), (10, .cancel),
@@ -43,13 +48,13 @@ extension LifeWriter {
         if outcome == .recoverInGrace {
             let signed = random.between(failed + Span.minute, graceEnd - Span.hour)
             // The cycle stays as it was, unless the next plan is shorter than the grace used up.
-            let isOverdue = pending.length.end(from: end) < signed + Span.day
+            let isOverdue = self.end(of: pending, from: end) < signed + Span.day
             let isSeamless = signed < end || (!isOverdue && random.chance(0.5))
             let start = isSeamless ? end : max(end, (signed - 2 * Span.second) / 1000 * 1000)
             return recover(
                 at: signed,
                 from: start,
-                to: pending.length.end(from: isOverdue ? start : end),
+                to: self.end(of: pending, from: isOverdue ? start : end),
                 .recoveredInGrace
             )
         }
@@ -63,16 +68,16 @@ extension LifeWriter {
         switch outcome {
         case .recoverLater:
             let earliest = max(clock, begin) + Span.hour
-            let signed = random.between(earliest, end + Span.billingRetry - 2 * Span.day)
+            let signed = random.between(earliest, retryEnd - 2 * Span.day)
             let start = (signed - 2 * Span.second) / 1000 * 1000
             return recover(
                 at: signed,
                 from: start,
-                to: pending.length.end(from: start),
+                to: self.end(of: pending, from: start),
                 .recoveredAfterGrace
             )
         case .refund: refundWhileFailing(after: max(clock, begin))
-        default: exhaustRetries(end)
+        default: exhaustRetries(retryEnd)
         }
         return false
     }
@@ -113,14 +118,14 @@ extension LifeWriter {
         let revocation = NoticeTransaction.Revocation(date: date, reason: 1)
         current.revocation = revocation
         announce("REFUND", at: date + 5 * Span.second, status: 5)
+        refundAdditions(revocation)
         guard !isOver else { return }
         story.paint(from: date, .revoked(revocation), product.id)
         count(.refundedWhileFailing)
     }
 
-    private mutating func exhaustRetries(_ end: Int64) {
+    private mutating func exhaustRetries(_ last: Int64) {
         // Apple's last attempt comes around the sixtieth day, sometimes before.
-        let last = end + Span.billingRetry
         let instant =
             random.chance(0.3)
             ? last - random.between(Span.hour, Span.day)
@@ -129,5 +134,7 @@ extension LifeWriter {
         guard !isOver else { return }
         story.paint(from: min(clock, last), .expired("billing_retry"), product.id)
         count(.retriesExhausted)
+        // The date stays in the renewal info for good.
+        if renewal.gracePeriodExpiresDate != nil { count(.graceDatePersisted) }
     }
 }

@@ -4,14 +4,17 @@ extension LifeWriter {
         case fail
         case cancel
         case upgrade
+        case crossgrade
         case refund
         case other
     }
 
     /// Lives one period to its end; true if another one follows at once.
     mutating func livePeriod() -> Bool {
-        let isTrial = periods[periods.count - 1].isTrial
+        let isTrial = periods[running].isTrial
         if !isTrial, random.chance(0.2) { sideEvent(at: instant(5, 30)) }
+        if !isTrial, !isOver, seats != nil { changeSeats(at: instant(30, 36)) }
+        if !isTrial, !isOver, rare(0.05) { rareEvent(at: instant(31, 38)) }
         guard !isOver else { return false }
         let churn = product.length == .year ? 25.0 : 8
         let endings: [(weight: Double, choice: Ending)] = [
@@ -19,6 +22,7 @@ extension LifeWriter {
             (isTrial ? 12 : 7, .fail),
             (isTrial ? 30 : churn, .cancel),
             (Catalogue.upgrades(from: product).isEmpty ? 0 : 4, .upgrade),
+            (Catalogue.downgrades(from: product).isEmpty ? 0 : 0.4 * rareFactor, .crossgrade),
             (isTrial ? 0 : 3, .refund),
             (isTrial ? 0 : 1, .other),
         ]
@@ -27,8 +31,12 @@ extension LifeWriter {
         case .fail: return failToRenew()
         case .cancel: return cancel()
         case .upgrade: return upgrade()
-        // An upgrade's refund would let the old plan count again, while Apple refunds both.
-        case .refund: return periods[periods.count - 1].isUpgrade ? renew() : refundCurrent()
+        case .crossgrade: return crossgrade()
+        // An upgrade's refund would let the old plan count again, while Apple refunds both; only
+        // where Apple said `isUpgraded` does it not.
+        case .refund:
+            let isSafe = !periods[running].isUpgrade || periods[running - 1].isReadAgain
+            return isSafe ? refundCurrent() : renew()
         case .other: return endOtherwise()
         }
     }
@@ -38,6 +46,14 @@ extension LifeWriter {
     /// Renews, mostly hours before the end; always true.
     mutating func renew(startsAtEnd: Bool = false) -> Bool {
         let end = current.expiresDate
+        // Seen in production: another plan without any notification before.
+        if pending == product, seats == nil, commitment == nil, rare(0.004) {
+            let targets = Catalogue.downgrades(from: product)
+            if !targets.isEmpty {
+                pending = random.pick(targets)
+                count(.changedUnannounced)
+            }
+        }
         let isDowngrade = pending != product
         var styles: [(weight: Double, choice: LifeEvent)] = [
             (70, .renewedEarly), (14, .renewedOnTime),
@@ -58,7 +74,7 @@ extension LifeWriter {
             case .renewedLate: max(end, (signed - 3 * Span.second) / 1000 * 1000)
             default: end
             }
-        open(pending, from: start, to: pending.length.end(from: start), reason: .renewal)
+        open(pending, from: start, to: self.end(of: pending, from: start), reason: .renewal)
         count(style)
         if isDowngrade { count(.downgradeApplied) }
         announce("DID_RENEW", at: signed, status: 1)
@@ -67,12 +83,14 @@ extension LifeWriter {
         return true
     }
 
-    private mutating func upgrade() -> Bool {
+    mutating func upgrade() -> Bool {
         let target = random.pick(Catalogue.upgrades(from: product))
         let signed = max(instant(30, 80), clock + 10 * Span.second)
         let start = (signed - 3 * Span.second) / 1000 * 1000
         guard start > current.purchaseDate, start < current.expiresDate else { return renew() }
-        periods[periods.count - 1].isSuperseded = true
+        let old = running
+        periods[old].isSuperseded = true
+        commitment = nil
         let isOffer = random.chance(0.1)
         let offer = NoticeOffer(
             type: 2,
@@ -87,7 +105,7 @@ extension LifeWriter {
             reason: .purchase,
             offer: isOffer ? offer : nil
         )
-        periods[periods.count - 1].isUpgrade = true
+        periods[running].isUpgrade = true
         announce(
             isOffer ? "OFFER_REDEEMED" : "DID_CHANGE_RENEWAL_PREF",
             "UPGRADE",
@@ -96,6 +114,7 @@ extension LifeWriter {
         )
         count(.upgraded)
         paintPeriod(from: start)
+        afterUpgrade(of: old)
         return true
     }
 
@@ -104,22 +123,28 @@ extension LifeWriter {
         let signed = gone + random.between(Span.day, 150 * Span.day)
         let start = (signed - 2 * Span.second) / 1000 * 1000
         let isWinBack = random.chance(0.15)
+        let isCode = !isWinBack && rare(0.03)
         let offer = NoticeOffer(
-            type: 4,
+            type: isCode ? 3 : 4,
             discountType: "PAY_AS_YOU_GO",
             period: "P1M",
-            identifier: "come.back"
+            identifier: isCode ? "autumn.code" : "come.back"
         )
+        commitment = nil
         if start - current.expiresDate > 60 * Span.day {
             renewal.recentSubscriptionStartDate = start
         }
-        let choice = Catalogue.anyProduct(&random)
+        // Many come back to what they had.
+        let any = Catalogue.anyProduct(&random)
+        let choice = seats != nil || random.chance(0.4) ? product : any
+        count(choice == product ? .resubscribedSame : .resubscribedOther)
+        if isWinBack { count(.wonBack) }
         open(
             choice,
             from: start,
             to: choice.length.end(from: start),
             reason: .purchase,
-            offer: isWinBack ? offer : nil
+            offer: isWinBack || isCode ? offer : nil
         )
         announce("SUBSCRIBED", "RESUBSCRIBE", at: signed, status: 1)
         count(.resubscribed)
@@ -129,15 +154,22 @@ extension LifeWriter {
     // MARK: - Ending without a failed charge
 
     private mutating func cancel() -> Bool {
+        // After a price increase was announced, the notification has no subtype.
+        let isForPrice = rare(0.03)
+        if isForPrice {
+            renewal.priceIncreaseStatus = 0
+            renewal.renewalPrice = renewal.renewalPrice * 8 / 5
+            announce("PRICE_INCREASE", "PENDING", at: instant(39, 40), status: 1)
+        }
         renewal.autoRenewStatus = 0
         announce(
             "DID_CHANGE_RENEWAL_STATUS",
-            "AUTO_RENEW_DISABLED",
-            at: instant(40, 95),
+            isForPrice ? nil : "AUTO_RENEW_DISABLED",
+            at: instant(isForPrice ? 55 : 40, 95),
             status: 1
         )
         paintTail()
-        count(.cancelled)
+        count(isForPrice ? .cancelledForPrice : .cancelled)
         expire("VOLUNTARY", intent: 1, at: current.expiresDate + random.between(5_000, 7_000_000))
         return false
     }
@@ -172,6 +204,9 @@ extension LifeWriter {
         renewal.expirationIntent = intent
         renewal.autoRenewStatus = 0
         if renewal.isInBillingRetryPeriod != nil { renewal.isInBillingRetryPeriod = false }
+        if seats == nil { renewal.winBackOffers = ["come.back"] }
+        commitment?.renews = false
+        announceCommitment()
         announce("EXPIRED", subtype, at: instant, status: 2)
     }
 }

@@ -11,7 +11,8 @@ extension LifeWriter {
                 reason: random.pick(["UNINTENDED_PURCHASE", "FULFILLMENT_ISSUE", "OTHER"])
             )
         }
-        let turnsOff = random.chance(0.65)
+        // A refund of the running payment ends a commitment.
+        let turnsOff = random.chance(0.65) || commitment != nil
         if turnsOff {
             renewal.autoRenewStatus = 0
             announce(
@@ -26,6 +27,7 @@ extension LifeWriter {
         let revocation = refund(on: date)
         current.revocation = revocation
         announce("REFUND", at: date + random.between(2, 90) * Span.second, status: 5)
+        refundAdditions(revocation)
         guard !isOver else { return false }
         story.paint(from: date, .revoked(revocation), product.id)
         count(.refundedCurrent)
@@ -70,6 +72,7 @@ extension LifeWriter {
     private mutating func reverseRefund(of date: Int64, at instant: Int64, status: Int) {
         current.revocation = nil
         announce("REFUND_REVERSED", at: instant, status: status)
+        reverseAdditions(of: date, status)
         guard !isOver else { return }
         story.paint(from: date, .active, product.id)
         count(.refundReversed)

@@ -30,6 +30,8 @@ extension LifeWriter {
             announce("REFUND_DECLINED", at: clock + random.between(3, 40) * Span.hour, status: 1)
             count(.refundDeclined)
         case .extend: extend(at: instant)
+        case .offer where rare(0.1):
+            offerDowngrade(at: instant)
         case .offer:
             renewal.offer = NoticeOffer(
                 type: 2,
@@ -78,9 +80,14 @@ extension LifeWriter {
     }
 
     private mutating func acceptPrice(at instant: Int64) {
-        renewal.priceIncreaseStatus = 0
         renewal.renewalPrice = renewal.renewalPrice * 6 / 5
-        announce("PRICE_INCREASE", "PENDING", at: instant, status: 1)
+        // Where no consent is needed, the first news is that the customer was informed.
+        if random.chance(0.7) {
+            renewal.priceIncreaseStatus = 0
+            announce("PRICE_INCREASE", "PENDING", at: instant, status: 1)
+        } else {
+            clock = max(clock, instant)
+        }
         renewal.priceIncreaseStatus = 1
         announce(
             "PRICE_INCREASE",
@@ -92,6 +99,8 @@ extension LifeWriter {
     }
 
     private mutating func extend(at instant: Int64) {
+        // Seats that were added would have to be extended with it.
+        guard !periods[running...].contains(where: \.isAddition) else { return }
         let oldEnd = current.expiresDate
         current.expiresDate += random.between(3, 30) * Span.day
         renewal.renewalDate = current.expiresDate
@@ -102,10 +111,10 @@ extension LifeWriter {
 
     /// Refunds a period that is over, which changes no state; sometimes undone.
     private mutating func refundPast(at instant: Int64) {
-        let candidates = periods.indices.dropLast().filter { index in
+        let candidates = periods[..<running].indices.filter { index in
             let period = periods[index]
             return period.transaction.revocation == nil && !period.isUpgrade
-                && !period.isSuperseded && !period.isTrial
+                && !period.isSuperseded && !period.isTrial && !period.isAddition
                 && period.transaction.expiresDate < instant
         }
         guard !candidates.isEmpty else { return }

@@ -8,11 +8,24 @@ struct LifeWriter {
     let until: Int64
     var random: SeededRandom
 
+    /// How much more often than by nature rare things happen.
+    let rareFactor: Double
+
     var notices: [Notice] = []
     var story = Story()
     var events: [LifeEvent] = []
     /// All transactions as they stand.
     var periods: [Period] = []
+    /// The place of the running period; seats that were added to it stand after it.
+    var running = 0
+    /// Set while a 12-month commitment runs.
+    var commitment: Commitment?
+    /// Set for what is sold by the seat.
+    var seats: Seats?
+    /// The account token that replaced the first one.
+    var token: String?
+    /// What the Server API answered before; it is not asked for the same again.
+    var answers: Set<Answer> = []
     var renewal: NoticeRenewal
     /// The product of the running period.
     var product: Catalogue.Product
@@ -25,6 +38,10 @@ struct LifeWriter {
 
     struct Period {
         var transaction: NoticeTransaction
+        /// Seats that were added to a period.
+        var isAddition = false
+        /// Apple said itself that it was upgraded.
+        var isReadAgain = false
         /// Bought as an upgrade of the period before.
         var isUpgrade = false
         /// Another period took its place.
@@ -32,12 +49,20 @@ struct LifeWriter {
         var isTrial: Bool { transaction.offer?.discountType == "FREE_TRIAL" }
     }
 
-    init(number: Int, chain: Chain, until: Int64, random: SeededRandom) {
+    init(
+        number: Int,
+        chain: Chain,
+        until: Int64,
+        random: SeededRandom,
+        rareFactor: Double,
+        sellsSeats: Bool
+    ) {
         self.number = number
         self.chain = chain
         self.until = until
         self.random = random
-        product = Catalogue.anyProduct(&self.random)
+        self.rareFactor = rareFactor
+        product = sellsSeats ? Catalogue.team : Catalogue.anyProduct(&self.random)
         pending = product
         renewal = NoticeRenewal(
             productID: product.id,
@@ -45,30 +70,53 @@ struct LifeWriter {
             recentSubscriptionStartDate: chain.originalPurchaseDate,
             signedDate: 0
         )
+        if sellsSeats {
+            seats = Seats(
+                isHostedByDeveloper: self.random.chance(0.4),
+                quantity: Int(self.random.between(3, 12))
+            )
+        } else if rare(0.03) {
+            product = self.random.pick(Catalogue.committed)
+            commitment = Commitment()
+        }
     }
 
     /// The running period.
     var current: NoticeTransaction {
-        get { periods[periods.count - 1].transaction }
-        set { periods[periods.count - 1].transaction = newValue }
+        get { periods[running].transaction }
+        set { periods[running].transaction = newValue }
+    }
+
+    /// The end of a period of a product, or of one payment of its commitment.
+    func end(of product: Catalogue.Product, from start: Int64) -> Int64 {
+        commitment == nil ? product.length.end(from: start) : PlanLength.month.end(from: start)
+    }
+
+    /// True with the given probability, raised for what is rare.
+    mutating func rare(_ probability: Double) -> Bool {
+        random.chance(min(0.8, probability * rareFactor))
     }
 
     mutating func run(from start: Int64) {
         var offer: NoticeOffer?
-        var end = product.length.end(from: start)
-        if random.chance(0.35) {
+        var end = end(of: product, from: start)
+        if commitment != nil || seats != nil {
+            count(commitment == nil ? .seatsBought : .committed)
+        } else if random.chance(0.35) {
             let days: Int64 = product.length == .week ? 3 : 7
             let period = days == 3 ? "P3D" : "P1W"
             offer = NoticeOffer(type: 1, discountType: "FREE_TRIAL", period: period)
             end = start + days * Span.day
             events.append(.trial)
+        } else if rare(0.04) {
+            offer = firstOffer()
         }
         open(product, from: start, to: end, reason: .purchase, offer: offer)
         events.append(.initialBuy)
         announce("SUBSCRIBED", "INITIAL_BUY", at: start + 2 * Span.second, status: 1)
         paintPeriod(from: start)
         while !isOver {
-            let isRenewed = livePeriod()
+            let isRenewed = commitment == nil ? livePeriod() : livePayment()
             if isRenewed || isOver { continue }
             guard random.chance(0.4) else { break }
             resubscribe()
@@ -84,18 +132,12 @@ struct LifeWriter {
         _ type: String,
         _ subtype: String? = nil,
         at wanted: Int64,
-        status: Int,
+        status: Int?,
         about index: Int? = nil,
         reason: String? = nil
     ) -> Int64 {
-        // Apart by more than the spread of the inner dates, so that the order is never in doubt.
-        let instant = max(wanted, clock + 1500)
-        guard !isOver, instant < until else {
-            isOver = true
-            return instant
-        }
-        clock = instant
-        var transaction = periods[index ?? periods.count - 1].transaction
+        guard let instant = advance(to: wanted) else { return max(wanted, clock) }
+        var transaction = periods[index ?? running].transaction
         transaction.signedDate = instant - random.between(10, 60)
         var info = renewal
         info.signedDate = instant - random.between(20, 90)
@@ -113,6 +155,18 @@ struct LifeWriter {
         return instant
     }
 
+    /// Moves the clock on for the next signature; nil where that lies past the end.
+    mutating func advance(to wanted: Int64) -> Int64? {
+        // Apart by more than the spread of the inner dates, so that the order is never in doubt.
+        let instant = max(wanted, clock + 1500)
+        guard !isOver, instant < until else {
+            isOver = true
+            return nil
+        }
+        clock = instant
+        return instant
+    }
+
     // MARK: - Periods
 
     /// Opens a period and resets the renewal info to it.
@@ -126,17 +180,20 @@ struct LifeWriter {
         product = newProduct
         pending = newProduct
         let price = newProduct.price(in: chain.storefront)
+        let charged = offer?.discountType == "FREE_TRIAL" ? 0 : offer == nil ? price : price / 2
         var transaction = NoticeTransaction(
             transactionID: Self.transactionID(number, periods.count),
             productID: newProduct.id,
             purchaseDate: start,
             expiresDate: end,
             reason: reason,
-            price: offer?.discountType == "FREE_TRIAL" ? 0 : offer == nil ? price : price / 2,
+            price: charged,
             signedDate: start
         )
         transaction.webOrderLineItemID = Self.lineItemID(number, periods.count)
         transaction.offer = offer
+        transaction.appAccountToken = token
+        running = periods.count
         periods.append(Period(transaction: transaction))
         let runStart = renewal.recentSubscriptionStartDate
         renewal = NoticeRenewal(
@@ -146,6 +203,9 @@ struct LifeWriter {
             recentSubscriptionStartDate: runStart,
             signedDate: start
         )
+        renewal.appAccountToken = token
+        openPayment()
+        openSeats()
     }
 
     /// Paints the running period and what is to be expected after it.
@@ -182,6 +242,12 @@ struct LifeWriter {
 
     static func transactionID(_ number: Int, _ index: Int) -> String {
         String(2_000_000_000_000_000 + number * 1000 + index)
+    }
+
+    /// Which transaction of a chain an id is; nil for another chain's.
+    static func index(ofTransaction id: String, _ chain: Chain) -> Int? {
+        guard let id = Int(id), let first = Int(chain.originalTransactionID) else { return nil }
+        return 0..<1000 ~= id - first ? id - first : nil
     }
 
     static func lineItemID(_ number: Int, _ index: Int) -> String {

@@ -29,13 +29,31 @@ public struct NoticeSigner: Sendable {
             changingRenewal(&payload)
             renewalInfo = authority.signer(at: renewal.signedDate).text(payload)
         }
+        var appTransactionInfo: WireValue?
+        if notice.form == .appData {
+            let signed = notice.signedDate
+            appTransactionInfo = authority.signer(at: signed)
+                .text(chain.appTransaction(signedDate: signed))
+        }
         var envelope = chain.payload(
             notice,
             signedTransactionInfo: transactionInfo,
-            signedRenewalInfo: renewalInfo
+            signedRenewalInfo: renewalInfo,
+            signedAppTransactionInfo: appTransactionInfo
         )
         changingEnvelope(&envelope)
         return authority.signer(at: notice.signedDate).sign(envelope)
+    }
+
+    /// The line of a file that a notice becomes: what Apple posts, or, for what was read from the
+    /// Server API, the bare JWS of the transaction or renewal info.
+    public func line(_ notice: Notice, of chain: Chain) -> [UInt8] {
+        guard notice.form == .answer else { return Self.line(sign(notice, of: chain)) }
+        if let transaction = notice.transaction {
+            return authority.signer(at: transaction.signedDate).sign(chain.payload(transaction))
+        }
+        guard let renewal = notice.renewal else { return [] }
+        return authority.signer(at: renewal.signedDate).sign(chain.payload(renewal))
     }
 
     /// The line that Apple posts and that files hold: `{"signedPayload":"…"}`, without line end.

@@ -18,6 +18,12 @@ public struct Simulation: Sendable {
         public var years: Int
         /// How badly notifications are delivered.
         public var faults: DeliveryFaults
+        /// How much more often than by nature rare things happen: families, seats, commitments,
+        /// quirks, notifications about other things than subscriptions.
+        public var rareFactor = 1.0
+        /// The grace period that the app is configured with, where that is known: it stands in for
+        /// a grace date that was not sent.
+        public var configuredGraceDays: Int?
         /// How many cores to use.
         public var cores: Int
 
@@ -73,7 +79,13 @@ public struct Simulation: Sendable {
 
     /// The life of one subscription.
     public func life(_ number: Int) -> Life {
-        Life(number: number, seed: options.seed, from: options.from, until: options.until)
+        Life(
+            number: number,
+            seed: options.seed,
+            from: options.from,
+            until: options.until,
+            rareFactor: options.rareFactor
+        )
     }
 
     /// Runs the simulation: first the truth of every subscription, then every delivery in order
@@ -119,9 +131,7 @@ public struct Simulation: Sendable {
             let lines = inParallel(batch) { [kept] due in
                 let number = Int(due.subscription)
                 let life = keepsLives ? kept[number] : life(number)
-                return NoticeSigner.line(
-                    signer.sign(life.notices[Int(due.notice)], of: life.chain)
-                )
+                return signer.line(life.notices[Int(due.notice)], of: life.chain)
             }
             for line in lines { try delivery(line) }
             progress(start + lines.count, deliveries.count)
@@ -160,7 +170,9 @@ public struct Simulation: Sendable {
         var lost = 0
         var inFlight = 0
         for (index, notice) in life.notices.enumerated() {
-            let all = options.faults.arrivals(signedDate: notice.signedDate, random: &random)
+            // What we asked Apple for arrives when we asked.
+            let faults = notice.form == .answer ? DeliveryFaults.none : options.faults
+            let all = faults.arrivals(signedDate: notice.signedDate, random: &random)
             let inTime = all.filter { $0 < options.until }
             if all.isEmpty { lost += 1 } else if inTime.isEmpty { inFlight += 1 }
             if !inTime.isEmpty { arrived.append(notice) }
@@ -181,10 +193,13 @@ public struct Simulation: Sendable {
             bundleID: life.chain.bundleID,
             environment: life.chain.environment,
             appleEvents: life.notices.count,
-            appleStatus: life.notices.last?.status ?? 0,
+            appleStatus: life.notices.last { $0.status != nil }?.status ?? 0,
             apple: life.intervals,
             deliveredEvents: arrived.count,
-            delivered: DeliveredTruth(arrived).intervals()
+            delivered: DeliveredTruth(
+                arrived,
+                configuredGraceDays: options.configuredGraceDays
+            ).intervals()
         )
         return Drawn(
             life: life,

@@ -12,9 +12,10 @@ public enum FoldBenchmark {
     public static func run(seconds: Double = 1) -> [BenchmarkLine] {
         let options = Simulation.Options(subscriptions: lives)
         let streams = (0..<lives).map { number in
-            Life(number: number, seed: 1, from: options.from, until: options.until).notices
+            let life = Life(number: number, seed: 1, from: options.from, until: options.until)
+            return life.notices.compactMap { Fact($0, of: life.chain) }
                 .enumerated()
-                .map { Event(position: Int64($0.offset + 1), fact: Fact($0.element)) }
+                .map { Event(position: Int64($0.offset + 1), fact: $0.element) }
         }
         let events = streams.reduce(0) { $0 + $1.count }
         var fold = SubscriptionFold(rules: AppRules(environment: .sandbox))

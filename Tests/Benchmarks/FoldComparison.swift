@@ -10,6 +10,12 @@ public struct FoldComparison: Sendable {
     public private(set) var events = 0
     /// How many intervals the truth has, by state.
     public private(set) var intervals: [String: Int] = [:]
+    /// How many intervals it has of each kind of subscription: kind, slash, state.
+    ///
+    /// Kinds are Apple's ownerships, and `COMMITMENT`, `SEATS`, `MIGRATED` beside them.
+    public private(set) var intervalsOfKind: [String: Int] = [:]
+    /// How often each thing happened in the lives.
+    public private(set) var lifeEvents: [String: Int] = [:]
     /// How many subscriptions had their notifications folded in another order than they were sent.
     public private(set) var disordered = 0
     /// How many notifications were lost.
@@ -27,17 +33,24 @@ public struct FoldComparison: Sendable {
     /// - Parameters:
     ///   - subscriptions: How many lives to draw.
     ///   - seed: Equal seeds compare the same.
-    public init(subscriptions: Int, seed: UInt64) {
+    ///   - rareFactor: How much more often than by nature rare things happen.
+    public init(subscriptions: Int, seed: UInt64, rareFactor: Double = 4) {
         let options = Simulation.Options(subscriptions: subscriptions, seed: seed)
         var random = SplitMix(state: seed)
-        var fold = SubscriptionFold(rules: AppRules(environment: .sandbox))
+        // Half of the lives belong to an app whose grace period is configured.
+        var folds = [nil, 16].map { days in
+            SubscriptionFold(rules: AppRules(environment: .sandbox, gracePeriodDays: days))
+        }
         for number in 0..<subscriptions {
             let life = Life(
                 number: number,
                 seed: seed,
                 from: options.from,
-                until: options.until
+                until: options.until,
+                rareFactor: rareFactor
             )
+            let isConfigured = random.next() % 2 == 0
+            for event in life.events { lifeEvents[event.rawValue, default: 0] += 1 }
             var arrived = life.notices.filter { _ in random.next() % 100 >= 6 }
             lost += life.notices.count - arrived.count
             let sent = arrived.map(\.uuid)
@@ -45,27 +58,44 @@ public struct FoldComparison: Sendable {
             if arrived.map(\.uuid) != sent { disordered += 1 }
             // Some come twice, under a position of their own.
             let delivered = arrived + arrived.filter { _ in random.next() % 10 == 0 }
-            let facts = delivered.enumerated().map { place, notice in
-                Event(position: Int64(place + 1), fact: Fact(notice))
+            let facts = delivered.enumerated().compactMap { place, notice in
+                Fact(notice, of: life.chain).map { Event(position: Int64(place + 1), fact: $0) }
             }
+            let truth = DeliveredTruth(arrived, configuredGraceDays: isConfigured ? 16 : nil)
             add(
-                life.chain.originalTransactionID,
-                truth: DeliveredTruth(arrived).intervals(),
-                history: fold.history(of: facts),
+                life,
+                truth: truth.intervals(),
+                history: folds[isConfigured ? 1 : 0].history(of: facts),
                 count: arrived.count
             )
         }
     }
 
+    /// What kinds of subscription a life is.
+    private static func kinds(_ life: Life) -> [String] {
+        var kinds = [life.chain.ownership]
+        if life.chain.previousOriginalTransactionID != nil { kinds.append("MIGRATED") }
+        if life.notices.contains(where: { $0.transaction?.commitment != nil }) {
+            kinds.append("COMMITMENT")
+        }
+        if life.notices.contains(where: { $0.transaction?.seats != nil }) { kinds.append("SEATS") }
+        return kinds
+    }
+
     private mutating func add(
-        _ id: String,
+        _ life: Life,
         truth: [TruthInterval],
         history: History,
         count: Int
     ) {
         subscriptions += 1
         events += count
-        for interval in truth { intervals[interval.condition.state.rawValue, default: 0] += 1 }
+        let kinds = Self.kinds(life)
+        for interval in truth {
+            let state = interval.condition.state.rawValue
+            intervals[state, default: 0] += 1
+            for kind in kinds { intervalsOfKind["\(kind)/\(state)", default: 0] += 1 }
+        }
         let expected = truth.map {
             Stretch(
                 from: $0.from,
@@ -82,7 +112,7 @@ public struct FoldComparison: Sendable {
             let place = zip(found, expected).enumerated().first { $1.0 != $1.1 }?.offset
             let at = place ?? min(found.count, expected.count)
             differences.append(
-                "\(id), interval \(at): folded \(Self.text(found, at)),"
+                "\(life.chain.originalTransactionID), interval \(at): folded \(Self.text(found, at)),"
                     + " right \(Self.text(expected, at))"
             )
         }

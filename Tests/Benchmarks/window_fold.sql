@@ -4,7 +4,8 @@
 -- DESIGN section 5, sharing nothing with the product's fold. It leaves its answer in the temporary
 -- table window_fold (app_id, stream, valid_from, valid_until, state, cause, product_id), where
 -- neighbours of equal state, cause and product are one row. It knows no configuration: grace that
--- was announced without a date is not estimated, and the leeway is the default one.
+-- was announced without a date is not estimated (its announced end tells, if anything), and the
+-- leeway is the default one.
 
 set local work_mem = '256MB';
 set local jit = off;
@@ -56,8 +57,7 @@ create index on period (app_id, stream, k);
 
 -- Which purchase, made within a period, took its place. Renewals and more seats never do.
 create temporary table successor on commit drop as
-select old.app_id, old.stream, old.k, new.k as by_k, new.purchase_date as at,
-    new.revocation_date as revoked_at, new.upgraded_at
+select old.app_id, old.stream, old.k, new.purchase_date as at, new.revocation_date as revoked_at
 from period as old
 join period as new using (app_id, stream)
 where new.purchase_date > old.purchase_date and new.purchase_date < old.expires_date
@@ -72,10 +72,15 @@ set upgrade_date = coalesce(
         where (s.app_id, s.stream, s.k) = (p.app_id, p.stream, p.k)),
     p.upgraded_at)
 where p.upgraded_at is not null;
-update successor as s
-set upgraded_at = p.upgrade_date
-from period as p
-where (p.app_id, p.stream, p.k) = (s.app_id, s.stream, s.by_k);
+
+-- Which period seats were added to; such a purchase is no period of its own.
+alter table period add column base_k bigint;
+update period as p
+set base_k = (
+    select max(base.k) from period as base
+    where (base.app_id, base.stream) = (p.app_id, p.stream) and base.additional_reason is null
+        and base.purchase_date <= p.purchase_date and p.purchase_date < base.expires_date)
+where p.additional_reason is not null;
 
 -- Most periods end by themselves and need no further look.
 alter table period add column is_plain boolean;
@@ -85,15 +90,15 @@ set is_plain = revocation_date is null and upgrade_date is null
         select from successor as s where (s.app_id, s.stream, s.k) = (p.app_id, p.stream, p.k));
 analyze news, period, successor;
 
--- Rule 1 needs to know who is live: not revoked, not upgraded, nor superseded by a live one. One
--- that was itself superseded has left its place to a third, which counts for the first too.
+-- Rule 1 needs to know who is live: not revoked, not upgraded, nor superseded. Only the revocation
+-- of what took its place gives the time back.
 create function pg_temp.is_live(p period, t timestamptz) returns boolean
     language sql stable as $$
     select coalesce(p.revocation_date > t, true) and coalesce(p.upgrade_date > t, true)
         and not exists (
             select from successor as s
             where (s.app_id, s.stream, s.k) = (p.app_id, p.stream, p.k) and s.at <= t
-                and coalesce(s.revoked_at > t, true) and coalesce(s.upgraded_at > t, true))
+                and coalesce(s.revoked_at > t, true))
 $$;
 
 -- Every instant at which an answer can change.
@@ -102,7 +107,7 @@ select distinct app_id, stream, t
 from (
     select app_id, stream, unnest(array[
         purchase_date, expires_date, expires_date + leeway, expires_date + retry,
-        revocation_date, upgrade_date]) as t
+        expires_date + interval '28 days', revocation_date, upgrade_date]) as t
     from period
     union all
     select app_id, stream, signed_at from news where type in ('EXPIRED', 'GRACE_PERIOD_EXPIRED')
@@ -117,7 +122,12 @@ where t is not null;
 -- last, the next one, and hence which news tell of the gap.
 create temporary table moment on commit drop as
 select i.app_id, i.stream, i.t, cover.product_id as covering_product,
-    latest.revocation_date <= i.t as is_revoked, latest.revocation_type, latest.ownership,
+    latest.revocation_date <= i.t and not exists (
+        -- With added seats it is revoked when each of its purchases is.
+        select from period as part
+        where (part.app_id, part.stream, part.base_k) = (i.app_id, i.stream, latest.k)
+            and part.purchase_date <= i.t and coalesce(part.revocation_date > i.t, true)
+    ) as is_revoked, latest.revocation_type, latest.ownership,
     latest.first_n as since_n, coalesce(following.first_n, 9223372036854775807) as before_n,
     coalesce(ended.expires_date, latest.expires_date) as ended_at,
     coalesce(ended.product_id, latest.product_id) as product_id,
@@ -128,6 +138,7 @@ from instant as i
 cross join lateral (
     select * from period as p
     where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date <= i.t
+        and p.base_k is null
     order by k desc limit 1
 ) as latest
 left join lateral (
@@ -140,6 +151,7 @@ left join lateral (
 left join lateral (
     select p.* from period as p
     where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date <= i.t
+        and coalesce(latest.upgrade_date > i.t, true)
         and (p.is_plain or pg_temp.is_live(p, i.t))
     order by p.expires_date desc, k limit 1
 ) as ended on true
@@ -153,7 +165,7 @@ left join lateral (
 -- What those news say: the newest renewal info and markers, none older than the period.
 create temporary table evidence on commit drop as
 select m.*, renewal.*, markers.*, at_end.auto_renew_status as auto_renew_at_end,
-    lost.lost_n, lost.lost_grace, grace.grace_end
+    lost.lost_n, lost.lost_grace, coalesce(grace.grace_end, undated.grace_end) as grace_end
 from moment as m
 left join lateral (
     select n as renewal_n, auto_renew_status, expiration_intent, is_retrying,
@@ -175,7 +187,9 @@ cross join lateral (
         max(n) filter (where type = 'GRACE_PERIOD_EXPIRED' and signed_at <= m.t) as grace_over_n,
         max(n) filter (where type = 'EXPIRED' and signed_at <= m.t) as expired_by_now_n,
         max(n) filter (where type = 'EXPIRED') as expired_n,
-        (array_agg(subtype order by n desc) filter (where type = 'EXPIRED'))[1] as expired_subtype
+        (array_agg(subtype order by n desc) filter (where type = 'EXPIRED'))[1] as expired_subtype,
+        (array_agg(subtype order by n desc) filter (where type = 'DID_FAIL_TO_RENEW'))[1]
+            as failed_subtype
     from news
     where (news.app_id, news.stream) = (m.app_id, m.stream)
         and n >= m.since_n and n < m.before_n
@@ -195,7 +209,15 @@ left join lateral (
     where (news.app_id, news.stream) = (m.app_id, m.stream)
         and n >= markers.failed_n and n < m.before_n and grace_period_expires_date is not null
     order by n desc limit 1
-) as grace on true;
+) as grace on true
+left join lateral (
+    -- Grace without a date lasted until its end was announced.
+    select least(signed_at, m.ended_at + interval '28 days') as grace_end from news
+    where (news.app_id, news.stream) = (m.app_id, m.stream)
+        and n > markers.failed_n and n < m.before_n and type = 'GRACE_PERIOD_EXPIRED'
+        and markers.failed_subtype = 'GRACE_PERIOD'
+    order by n limit 1
+) as undated on true;
 
 create temporary table answer on commit drop as
 select app_id, stream, t,

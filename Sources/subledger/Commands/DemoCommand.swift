@@ -29,6 +29,7 @@ enum DemoCommand {
         var options = Simulation.Options(subscriptions: Int(count), seed: UInt64(seed))
         // Up to now, so that the commands tried afterwards find something alive.
         options.until = Timestamp.now.milliseconds / 60_000 * 60_000
+        options.configuredGraceDays = DemoCompany.gracePeriodDays
 
         let folder = try DemoFolder(arguments.value("--directory") ?? ".subledger/demo")
         let output = Output.standard()

@@ -3,6 +3,9 @@ internal import LedgerService
 
 /// The company of a demo: its notifications in a file, its configuration, and the truth.
 struct DemoCompany {
+    /// The grace period that the company has configured.
+    static let gracePeriodDays = 16
+
     /// What was simulated.
     let options: Simulation.Options
     /// What happened.
@@ -69,7 +72,7 @@ struct DemoCompany {
         json.beginArray()
         json.string("root.pem")
         json.endArray()
-        json.member("grace_period_days", 16)
+        json.member("grace_period_days", gracePeriodDays)
         json.key("products")
         json.beginObject()
         for product in Catalogue.products {

@@ -9,6 +9,7 @@ enum SimulateCommand {
         options: [
             .value("--subscriptions", "N", "how many subscriptions (default 2000)"),
             .value("--seed", "S", "equal seeds give equal files (default 1)"),
+            .value("--rare", "N", "how many times as often as by nature rare things happen"),
             .value("--until", "INSTANT", "the end of the two years (default 2026-01-01)"),
             .value("--out", "FILE", "the notifications, one a line; - is standard output"),
             .value("--truth", "FILE", "what is true of each subscription, one a line"),
@@ -19,6 +20,8 @@ enum SimulateCommand {
             `subledger ingest FILE --root ROOT --accept-bundle com.example.subledger`.
             Notifications come twice, late, out of order and not at all. The truth has for each
             subscription what Apple knows and what follows from what was delivered.
+            Beside ordinary lives there are families, seats, 12-month commitments, migrations, and
+            notifications about other things than subscriptions; --rare 5 shows many of them.
             """,
         run: run
     )
@@ -60,6 +63,9 @@ enum SimulateCommand {
             ),
             seed: UInt64(try arguments.integer("--seed", in: 0...Int64.max) ?? 1)
         )
+        if let factor = try arguments.integer("--rare", in: 0...20) {
+            options.rareFactor = Double(factor)
+        }
         if let until = try arguments.instant("--until") { options.until = until.milliseconds }
         return options
     }
