@@ -26,7 +26,7 @@ import Testing
         )
     }
 
-    /// Where no notification of an ordinary life is lost, every step is in the table of expected ones.
+    /// Where no notification of an ordinary life is lost, every step is an expected one.
     @Test func aLifeOfWhichNothingIsLostHasNoAnomaly() {
         let seed: UInt64 = 20_261_130
         let lives = FaultlessLives(subscriptions: 1000, seed: seed)
