@@ -1,0 +1,277 @@
+internal import Dispatch
+package import EventLog
+internal import Ledger
+package import Postgres
+internal import Synchronization
+
+/// The one writer of live documents: whatever waits is written in one transaction.
+///
+/// Callers hand over and go on; they are told when the COMMIT came back, on the committer's own
+/// thread. No delay is added to gather a batch: while one is written the next one gathers by
+/// itself. Production goes before Sandbox, of which every batch still takes some.
+package final class Committer: Sendable {
+    /// What became of a document.
+    package enum Reception: Sendable {
+        /// It is in the log, in quarantine or was there before; whatever it says is durable.
+        case kept(AppendOutcome)
+        /// It is not known to be kept: the sender must send it again.
+        case failed(EventLogError)
+    }
+
+    /// How much may wait, and how long.
+    package struct Limits: Sendable {
+        /// How many documents may wait for the next batch.
+        package var waitingMax = 20_000
+        /// How many documents one transaction may hold.
+        package var batchMax = BatchLimit.live.count
+        /// How many of a batch Sandbox gets when Production alone would fill it.
+        package var sandboxShare = 20
+        /// How long a batch is tried again while the database is away.
+        package var patience = Duration.seconds(3)
+
+        /// The limits that `serve` has.
+        package init() {}
+    }
+
+    private struct Waiting: Sendable {
+        var admission: Admission
+        var since: ContinuousClock.Instant
+        var completion: @Sendable (Reception) -> Void
+    }
+
+    private struct State {
+        var production = Queue<Waiting>()
+        var sandbox = Queue<Waiting>()
+        var isStopping = false
+        /// Whether the last batch could not be written.
+        var isAway = false
+
+        var count: Int { production.count + sandbox.count }
+    }
+
+    private let limits: Limits
+    private let connect: @Sendable () throws -> Connection
+    private let committed: @Sendable () -> Void
+    private let state = Mutex(State())
+    private let work = DispatchSemaphore(value: 0)
+    private let isOver = DispatchSemaphore(value: 0)
+    /// What was measured.
+    package let measures = Measures()
+
+    /// Starts a committer with a thread and a session of its own.
+    ///
+    /// - Parameters:
+    ///   - limits: how much may wait, and how long.
+    ///   - connect: opens a session that may append; called again when one is lost.
+    ///   - committed: called after each transaction that appended something, on the committer's
+    ///     thread.
+    package init(
+        limits: Limits = Limits(),
+        connect: @escaping @Sendable () throws -> Connection,
+        committed: @escaping @Sendable () -> Void = {}
+    ) {
+        self.limits = limits
+        self.connect = connect
+        self.committed = committed
+        DispatchQueue(label: "subledger.committer").async { [self] in run() }
+    }
+
+    /// Hands a document over.
+    ///
+    /// - Parameters:
+    ///   - admission: what is to become of it.
+    ///   - completion: called once, as soon as that is settled.
+    /// - Returns: false when so much waits already, or the committer is stopping, that the sender
+    ///   should come again later; `completion` is not called then.
+    func submit(
+        _ admission: Admission,
+        completion: @escaping @Sendable (Reception) -> Void
+    ) -> Bool {
+        let waiting = Waiting(admission: admission, since: .now, completion: completion)
+        let isTaken = state.withLock { state in
+            guard !state.isStopping, state.count < limits.waitingMax else { return false }
+            if admission.isProduction {
+                state.production.append(waiting)
+            } else {
+                state.sandbox.append(waiting)
+            }
+            return true
+        }
+        if isTaken { work.signal() }
+        return isTaken
+    }
+
+    /// How many documents wait.
+    package var waiting: Int { state.withLock { $0.count } }
+
+    /// Whether the last batch could not be written.
+    package var isAway: Bool { state.withLock { $0.isAway } }
+
+    /// Takes nothing more, settles all that waits, and ends the thread.
+    package func stop() {
+        let isFirst = state.withLock { state in
+            defer { state.isStopping = true }
+            return !state.isStopping
+        }
+        guard isFirst else { return }
+        work.signal()
+        isOver.wait()
+    }
+
+    // MARK: - The committer's thread
+
+    private func run() {
+        var appender: Appender?
+        while let batch = next() {
+            measures.batchSize.observe(Double(batch.count))
+            let receptions = commit(batch, &appender)
+            let now = ContinuousClock.now
+            var hasAppended = false
+            for (waiting, reception) in zip(batch, receptions) {
+                if case .kept(.appended) = reception { hasAppended = true }
+                measures.appendSeconds.observe((now - waiting.since) / .seconds(1))
+                waiting.completion(reception)
+            }
+            if hasAppended { committed() }
+        }
+        isOver.signal()
+    }
+
+    /// Waits for something to do; nil when all is done and the committer is stopping.
+    private func next() -> [Waiting]? {
+        while true {
+            let (batch, isStopping) = state.withLock { state in
+                let sandboxMin = min(limits.sandboxShare, state.sandbox.count)
+                var batch = state.production.take(max: limits.batchMax - sandboxMin)
+                batch += state.sandbox.take(max: limits.batchMax - batch.count)
+                return (batch, state.isStopping)
+            }
+            if !batch.isEmpty { return batch }
+            if isStopping { return nil }
+            work.wait()
+        }
+    }
+
+    /// Writes a batch, again over a new session where one is lost, as long as patience lasts.
+    ///
+    /// That is safe whatever became of a COMMIT under way: the keys decide.
+    private func commit(_ batch: [Waiting], _ appender: inout Appender?) -> [Reception] {
+        let wasAway = isAway
+        let end = ContinuousClock.now + limits.patience
+        var pause = 10
+        while true {
+            do {
+                let current: Appender
+                if let appender {
+                    current = appender
+                } else {
+                    current = try Appender(connect())
+                    appender = current
+                }
+                let receptions = try Self.write(batch, current)
+                state.withLock { $0.isAway = false }
+                return receptions
+            } catch {
+                let failure = EventLogError(anything: error)
+                appender = nil
+                measures.failures.add(1)
+                let mayPass = [.unavailable, .unknownOutcome, .temporary].contains(failure.code)
+                // While the database is away a batch is one question whether it is back.
+                guard mayPass, !wasAway, ContinuousClock.now < end else {
+                    state.withLock { $0.isAway = true }
+                    return batch.map { _ in .failed(failure) }
+                }
+                Sleep.milliseconds(pause)
+                pause = min(pause * 2, 400)
+            }
+        }
+    }
+
+    private static func write(_ batch: [Waiting], _ appender: Appender) throws -> [Reception] {
+        var events: [NewEvent] = []
+        for waiting in batch {
+            if case .event(let event, _) = waiting.admission { events.append(event) }
+        }
+        var outcomes = try appender.append(events).makeIterator()
+        return try batch.map { waiting in
+            switch waiting.admission {
+            case .event:
+                guard let outcome = outcomes.next() else {
+                    return .failed(EventLogError(.corrupt, "an event without an outcome"))
+                }
+                return .kept(outcome)
+            case .quarantine(let document, _):
+                try appender.quarantine(document)
+                return .kept(.quarantined(reason: document.reason))
+            case .unattributed(let event, _):
+                let document = QuarantinedDocument(
+                    received: event.received,
+                    reason: "app_unknown",
+                    stream: event.stream,
+                    eventKey: event.eventKey
+                )
+                try appender.quarantine(document)
+                return .kept(.quarantined(reason: document.reason))
+            }
+        }
+    }
+}
+
+extension Committer {
+    /// What a committer measures.
+    package final class Measures: Sendable {
+        /// From the hand-over to the answer of COMMIT, in seconds.
+        package let appendSeconds = Histogram(
+            bounds: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
+        )
+        /// How many documents a transaction held.
+        package let batchSize = Histogram(bounds: [1, 2, 5, 10, 20, 50, 100, 200])
+        /// How often a batch could not be written at once.
+        package let failures = Counter()
+    }
+}
+
+extension Admission {
+    /// Whether it is for the Production environment.
+    fileprivate var isProduction: Bool {
+        switch self {
+        case .event(let event, _), .unattributed(let event, _):
+            event.app.environment == .production
+        case .quarantine(let document, _): document.app?.environment == .production
+        }
+    }
+}
+
+extension EventLogError {
+    /// Puts whatever was thrown while appending in the log's terms.
+    fileprivate init(anything error: any Error) {
+        if let error = error as? EventLogError {
+            self = error
+        } else if let error = error as? PostgresError {
+            self.init(error, doing: "open a session")
+        } else {
+            self.init(.unavailable, "open a session: \(error)")
+        }
+    }
+}
+
+/// First in, first out, in constant time.
+private struct Queue<Element> {
+    private var elements: [Element] = []
+    private var first = 0
+
+    var count: Int { elements.count - first }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    mutating func take(max: Int) -> [Element] {
+        let end = min(first + Swift.max(max, 0), elements.count)
+        let taken = Array(elements[first..<end])
+        first = end
+        if first == elements.count || first > 4096 {
+            elements.removeFirst(first)
+            first = 0
+        }
+        return taken
+    }
+}

@@ -1,0 +1,94 @@
+internal import Dispatch
+package import Postgres
+internal import Synchronization
+
+/// Keeps the read models up to date while the program runs, on a thread of its own.
+///
+/// It projects as soon as it is woken, and looks by itself now and then for what other programs
+/// appended. Any number of programs may do so at once; the rows of each stream are written by one.
+package final class LiveProjection: Sendable {
+    /// How it is doing.
+    package struct Condition: Sendable {
+        /// What went wrong in the last run; nil when it went well.
+        package var failure: ReadModelError?
+        /// When the last run that went well ended; nil before the first.
+        package var succeededAt: ContinuousClock.Instant?
+        /// How many streams were folded since the start.
+        package var streams = 0
+        /// How many runs failed since the start.
+        package var failures = 0
+    }
+
+    /// How long it waits for news of its own before it looks for others'.
+    static let pollMilliseconds = 200
+    /// How long it waits after a failure.
+    static let failurePauseMilliseconds = 1000
+
+    private let connect: @Sendable () throws -> Connection
+    private let work = DispatchSemaphore(value: 0)
+    private let isOver = DispatchSemaphore(value: 0)
+    private let isWoken = Atomic<Bool>(false)
+    private let isStopping = Atomic<Bool>(false)
+    private let state = Mutex(Condition())
+
+    /// Starts it.
+    ///
+    /// - Parameter connect: opens a session that may write the read models; called again when one
+    ///   is lost.
+    package init(connect: @escaping @Sendable () throws -> Connection) {
+        self.connect = connect
+        DispatchQueue(label: "subledger.projection").async { [self] in run() }
+    }
+
+    /// Has it look for news at once; cheap, from any thread.
+    package func wake() {
+        guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        work.signal()
+    }
+
+    /// How it is doing.
+    package var condition: Condition { state.withLock { $0 } }
+
+    /// Ends after the transaction under way.
+    package func stop() {
+        guard !isStopping.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        work.signal()
+        isOver.wait()
+    }
+
+    private var shouldStop: Bool { isStopping.load(ordering: .acquiring) }
+
+    private func run() {
+        var projector: Projector?
+        while !shouldStop {
+            var pause = Self.pollMilliseconds
+            do {
+                let current: Projector
+                if let projector {
+                    current = projector
+                } else {
+                    current = Projector(try connect())
+                    projector = current
+                }
+                isWoken.store(false, ordering: .releasing)
+                let report = try current.project(shouldStop: { self.shouldStop })
+                state.withLock { state in
+                    state.failure = nil
+                    state.succeededAt = .now
+                    state.streams += report.streams
+                }
+            } catch {
+                // A session in an unknown condition is not used again.
+                projector = nil
+                state.withLock { state in
+                    state.failure = ReadModelError(error, doing: "project")
+                    state.failures += 1
+                }
+                pause = Self.failurePauseMilliseconds
+            }
+            guard !shouldStop else { break }
+            _ = work.wait(timeout: .now() + .milliseconds(pause))
+        }
+        isOver.signal()
+    }
+}
