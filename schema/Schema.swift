@@ -35,6 +35,7 @@ public enum Schema {
         migration(8, "privileges", PackageResources._008_privileges_sql),
         migration(9, "policy", PackageResources._009_policy_sql),
         migration(10, "fx_rate", PackageResources._010_fx_rate_sql),
+        migration(11, "service", PackageResources._011_service_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

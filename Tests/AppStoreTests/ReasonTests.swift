@@ -73,6 +73,7 @@ import Testing
         case .localTestData: return try Sample.transaction { $0["environment"] = "Xcode" }
         case .nested:
             return Sample.notification(transaction: { $0["bundleId"] = "com.example.other" })
+        case .chainLimit: return Sample.notification()
         }
     }
 
@@ -97,16 +98,38 @@ import Testing
 
     @Test(arguments: Reason.allCases)
     func everyReasonIsReached(_ reason: Reason) throws {
-        let verdict = Sample.verifier().verify(try Self.sample(of: reason), now: Sample.now)
+        func verifier() -> Verifier {
+            let none = ChainRate(burst: 0, perSecond: 0)
+            return Sample.verifier(unknownChains: reason == .chainLimit ? none : nil)
+        }
+        let verdict = verifier().verify(try Self.sample(of: reason), now: Sample.now)
         let rejection = try #require(verdict.rejection, "it was trusted")
         #expect(rejection.reason == reason, "\(rejection)")
-        #expect(verdict.isUndecided == (reason == .signedDateFuture))
+        #expect(verdict.isUndecided == [.signedDateFuture, .chainLimit].contains(reason))
         #expect(!rejection.detail.isEmpty)
         // A second time the memory of chains answers, and must say the same.
-        let verifier = Sample.verifier()
-        let first = verifier.verify(try Self.sample(of: reason), now: Sample.now).rejection
-        let second = verifier.verify(try Self.sample(of: reason), now: Sample.now).rejection
+        let lasting = verifier()
+        let first = lasting.verify(try Self.sample(of: reason), now: Sample.now).rejection
+        let second = lasting.verify(try Self.sample(of: reason), now: Sample.now).rejection
         #expect(first == second)
+    }
+
+    @Test func aFloodOfUnknownChainsDoesNotShutOutTheOneThatIsKnown() throws {
+        let verifier = Sample.verifier(unknownChains: ChainRate(burst: 3, perSecond: 0))
+        let genuine = Sample.notification()
+        #expect(verifier.verify(genuine, now: Sample.now).rejection == nil)
+        var reasons: [Reason?] = []
+        for serial in UInt8(1)...5 {
+            // Each carries Apple's marks and ends in our root, but its leaf is another one.
+            let forged = Sample.authority.signer(
+                at: Sample.start,
+                changingLeaf: { $0.serial = [serial, 9, 9] }
+            )
+            let text = forged.sign(Sample.testData)
+            reasons.append(verifier.verify(text, now: Sample.now).rejection?.reason)
+        }
+        #expect(reasons.suffix(3) == [.chainLimit, .chainLimit, .chainLimit])
+        #expect(verifier.verify(genuine, now: Sample.now).rejection == nil)
     }
 
     @Test func theNamesAreThoseThatWerePublished() {
@@ -114,7 +137,7 @@ import Testing
             too_large malformed_jws bad_base64url bad_header algorithm chain_length \
             bad_certificate untrusted_root broken_chain certificate_dates marker_oid \
             bad_signature bad_json duplicate_key signed_date_missing signed_date_future bundle_id \
-            app_apple_id environment local_test_data nested
+            app_apple_id environment local_test_data nested chain_limit
             """
         #expect(Reason.allCases.map(\.rawValue).joined(separator: " ") == names)
     }

@@ -37,9 +37,15 @@ enum Sample {
 
     static func verifier(
         apps: [AcceptedApp]? = [app],
-        environment: Environment? = nil
+        environment: Environment? = nil,
+        unknownChains: ChainRate? = nil
     ) -> Verifier {
-        Verifier(anchors: anchors(), apps: apps, environment: environment)
+        Verifier(
+            anchors: anchors(),
+            apps: apps,
+            environment: environment,
+            unknownChains: unknownChains
+        )
     }
 
     /// A signed first purchase, changed before it is signed.

@@ -213,7 +213,7 @@ import Testing
         heard.wait(for: 20)
         var tries = 0
         let marks = "select count(*) from ledger.mark"
-        while try fixture.connection.query(marks).int(0, 0) != 0, tries < 500 {
+        while projection.condition.streams < 1, tries < 500 {
             usleep(10_000)
             tries += 1
         }

@@ -39,6 +39,12 @@ public enum SignedInput {
         )
     }
 
+    /// The payload of a signed text that nobody has verified: for telling what was refused, and
+    /// for nothing else. Nil where it is no JSON object.
+    public static func unverifiedPayload(of text: [UInt8]) -> JSONDocument? {
+        (try? CompactJWS(text)).flatMap { try? JSONDocument($0.payload) }
+    }
+
     private static func trimmed(_ line: [UInt8]) -> ArraySlice<UInt8> {
         var content = line[...]
         while let last = content.last, last <= 0x20 { content.removeLast() }

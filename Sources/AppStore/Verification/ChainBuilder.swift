@@ -18,9 +18,11 @@ final class ChainBuilder: Sendable {
     /// new leaf then costs half.
     private let issued = Mutex<Set<[UInt8]>>([])
     private static let issuedMax = 16
+    private let rate: ChainRate?
 
-    init(anchors: TrustAnchors) {
+    init(anchors: TrustAnchors, rate: ChainRate?) {
         self.anchors = anchors
+        self.rate = rate
         leafMarkerID = ObjectIdentifier(Self.leafMarker)
         intermediateMarkerID = ObjectIdentifier(Self.intermediateMarker)
     }
@@ -36,6 +38,13 @@ final class ChainBuilder: Sendable {
         let candidates = anchors.candidates(issuerOf: intermediate, third: third)
         guard !candidates.isEmpty else { throw Self.untrustedRoot }
         try checkMarkers(leaf: leaf, intermediate: intermediate)
+        // What was refused so far cost little; from here on a curve is reckoned with.
+        guard rate?.take() ?? true else {
+            throw Rejection(
+                reason: .chainLimit,
+                detail: "too many certificate chains that were never seen came at once; try later"
+            )
+        }
         guard let anchor = candidates.first(where: { hasIssued($0, intermediate) }) else {
             // Another authority may have given its root the name of one of ours.
             let endsInAnchor = candidates.contains {

@@ -16,7 +16,9 @@ final class ChainMemory: Sendable {
     private let state = Mutex(RememberedChains())
     private let builder: ChainBuilder
 
-    init(anchors: TrustAnchors) { builder = ChainBuilder(anchors: anchors) }
+    init(anchors: TrustAnchors, rate: ChainRate?) {
+        builder = ChainBuilder(anchors: anchors, rate: rate)
+    }
 
     /// The chain of a header in base64url, built if it was never seen.
     func chain(header: ArraySlice<UInt8>) throws(Rejection) -> VerifiedChain {
@@ -28,7 +30,8 @@ final class ChainMemory: Sendable {
             state.withLock { $0.remember(chain, digest: digest, header: header) }
             return chain
         } catch {
-            state.withLock { $0.remember(error, digest: digest) }
+            // What only came at a bad time is judged when it comes again.
+            if !error.reason.isTemporary { state.withLock { $0.remember(error, digest: digest) } }
             throw error
         }
     }

@@ -46,9 +46,11 @@ public enum Reason: String, Hashable, CaseIterable, Sendable {
     case localTestData = "local_test_data"
     /// A text nested in it fails a check, or disagrees with what stands around it.
     case nested
+    /// Its chain was never seen, and too many such came of late; only ever undecided.
+    case chainLimit = "chain_limit"
 
     /// Whether it may pass by itself, so that the same text should be tried again.
-    public var isTemporary: Bool { self == .signedDateFuture }
+    public var isTemporary: Bool { self == .signedDateFuture || self == .chainLimit }
 }
 
 /// What was wrong with a signed text.

@@ -5,7 +5,8 @@ public import Ledger
 ///
 /// All layers are verified: the text itself and every signed text nested in it, each up to an
 /// anchor, and they must agree with each other. See ``Reason`` for the order of the checks. The
-/// verifier reads no clock and no file; any number of threads may use it at once.
+/// verifier reads no file, and a clock only to limit unknown chains; any number of threads may use
+/// it at once.
 public final class Verifier: Sendable {
     /// How far in the future a text may claim to be signed: clocks differ by that much.
     public static let clockSkewMax = Milliseconds.minutes(5)
@@ -24,10 +25,17 @@ public final class Verifier: Sendable {
     ///   - anchors: The roots in which chains may end.
     ///   - apps: The apps whose texts are accepted; nil accepts every app's, an empty list none.
     ///   - environment: The only environment that is accepted; nil leaves it to the apps.
-    public init(anchors: TrustAnchors, apps: [AcceptedApp]?, environment: Environment? = nil) {
+    ///   - unknownChains: How many chains that were never seen may be built; nil for any number.
+    ///     A service that strangers can reach needs a limit.
+    public init(
+        anchors: TrustAnchors,
+        apps: [AcceptedApp]?,
+        environment: Environment? = nil,
+        unknownChains: ChainRate? = nil
+    ) {
         self.anchors = anchors
         identity = IdentityCheck(apps: apps, environment: environment)
-        memory = ChainMemory(anchors: anchors)
+        memory = ChainMemory(anchors: anchors, rate: unknownChains)
     }
 
     /// How many certificate chains are remembered, good ones and refused ones.

@@ -1,0 +1,131 @@
+internal import Ledger
+package import Postgres
+internal import Synchronization
+
+/// Knows who may ask, without asking the database at every request.
+///
+/// Tokens are read again every few seconds, so a revoked one opens nothing for longer than that.
+/// Who presents wrong tokens is made to wait, by address: a guess costs its sender.
+package final class Gatekeeper: Sendable {
+    /// What a presented token is worth.
+    package enum Verdict: Hashable, Sendable {
+        /// It is good.
+        case admitted(id: String, role: APIToken.Role)
+        /// There was none, or none that is good.
+        case unknown
+        /// Too many wrong ones came from there; seconds until the next may be tried.
+        case tooMany(retryAfterSeconds: Int)
+        /// The tokens could not be read.
+        case unavailable
+    }
+
+    /// For how long the tokens that were read are good.
+    static let ageMax = Duration.seconds(5)
+    /// For how long they are used when the database cannot be reached.
+    static let ageMaxAway = Duration.seconds(300)
+    /// How many wrong tokens an address may present in a window.
+    static let failuresMax = 20
+    /// The window.
+    static let window = Duration.seconds(60)
+    /// How many addresses are remembered.
+    static let addressesMax = 10_000
+
+    fileprivate struct Failures {
+        var count = 0
+        var since: ContinuousClock.Instant
+    }
+
+    fileprivate struct State {
+        var tokens: [APIToken] = []
+        var readAt: ContinuousClock.Instant?
+        var failures: [String: Failures] = [:]
+    }
+
+    private let connect: @Sendable () throws -> Connection
+    private let state = Mutex(State())
+    private let reading = Mutex(())
+    /// How many wrong tokens were presented.
+    package let refused = Counter()
+
+    /// Makes a gatekeeper.
+    ///
+    /// - Parameter connect: opens a session that may read the tokens.
+    package init(connect: @escaping @Sendable () throws -> Connection) { self.connect = connect }
+
+    /// Judges the `Authorization` header of a request from an address.
+    package func judge(authorization: String?, address: String) -> Verdict {
+        let now = ContinuousClock.now
+        if let wait = state.withLock({ $0.wait(address, now) }) {
+            return .tooMany(retryAfterSeconds: wait)
+        }
+        guard let authorization, let token = Self.bearer(authorization) else { return .unknown }
+        guard let tokens = current(now) else { return .unavailable }
+        let digest = APITokens.digest(of: token)
+        var found: APIToken?
+        // All are compared, so that the time does not tell which one it was.
+        for known in tokens where known.matches(digest) { found = known }
+        guard let found, found.revokedAt == nil else {
+            refused.add(1)
+            state.withLock { $0.count(address, now) }
+            return .unknown
+        }
+        return .admitted(id: found.id, role: found.role)
+    }
+
+    /// Has the tokens read again at the next request.
+    package func forget() { state.withLock { $0.readAt = nil } }
+
+    /// The tokens, read again where they are old; nil when they cannot be had.
+    private func current(_ now: ContinuousClock.Instant) -> [APIToken]? {
+        if let fresh = state.withLock({ $0.tokens(now, ageMax: Self.ageMax) }) { return fresh }
+        return reading.withLock { _ in
+            // Another request may have read them meanwhile.
+            if let fresh = state.withLock({ $0.tokens(now, ageMax: Self.ageMax) }) { return fresh }
+            if let tokens = try? APITokens(connect()).all() {
+                state.withLock { state in
+                    state.tokens = tokens
+                    state.readAt = .now
+                }
+                return tokens
+            }
+            return state.withLock { $0.tokens(now, ageMax: Self.ageMaxAway) }
+        }
+    }
+
+    /// The token of `Authorization: Bearer TOKEN`.
+    private static func bearer(_ header: String) -> String? {
+        let words = header.split(separator: " ", omittingEmptySubsequences: true)
+        guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+        return String(words[1])
+    }
+}
+
+extension Gatekeeper.State {
+    func tokens(
+        _ now: ContinuousClock.Instant,
+        ageMax: Duration
+    ) -> [APIToken]? {
+        guard let readAt, now - readAt <= ageMax else { return nil }
+        return tokens
+    }
+
+    /// For how many seconds an address must wait; nil where it need not.
+    func wait(_ address: String, _ now: ContinuousClock.Instant) -> Int? {
+        guard let known = failures[address], known.count >= Gatekeeper.failuresMax else {
+            return nil
+        }
+        let rest = Gatekeeper.window - (now - known.since)
+        return rest > .zero ? Int(rest.components.seconds) + 1 : nil
+    }
+
+    mutating func count(_ address: String, _ now: ContinuousClock.Instant) {
+        if failures.count >= Gatekeeper.addressesMax {
+            failures = failures.filter { now - $0.value.since < Gatekeeper.window }
+            if failures.count >= Gatekeeper.addressesMax { failures = [:] }
+        }
+        var known = failures[address] ?? Gatekeeper.Failures(since: now)
+        if now - known.since >= Gatekeeper.window { known = Gatekeeper.Failures(since: now) }
+        known.count += 1
+        failures[address] = known
+    }
+}
