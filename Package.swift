@@ -75,7 +75,8 @@ let package = Package(
         .target(
             name: "LedgerService",
             dependencies: [
-                "AppStore", "Crypto", "EventLog", "Ledger", "Postgres", "Projections", "Schema",
+                "AppStore", "Crypto", "EventLog", "HTTP", "Ledger", "Postgres", "Projections",
+                "Schema",
             ],
             swiftSettings: strict
         ),

@@ -134,7 +134,7 @@ import Testing
         #expect(try count("ledger.event") == 0)
         // Another app's text is not kept: anyone can obtain such signatures.
         #expect(try count("ledger.quarantine") == 0)
-        let latest = try Refusal.latest(10, sample.database.connect())
+        let latest = try RefusedDelivery.latest(10, sample.database.connect())
         let foreign = latest.first { $0.reason == "bundle_id" }
         #expect(foreign?.bundleID == "com.example.other")
         #expect(foreign?.notificationType == "SUBSCRIBED")
@@ -196,10 +196,10 @@ import Testing
         let book = RefusalBook(keptMax: 5) { try database.connect() }
         for number in 1...20 {
             let at = Timestamp(milliseconds: Int64(number))
-            book.add(Refusal(at: at, reason: "bad_json", sizeBytes: number))
+            book.add(RefusedDelivery(at: at, reason: "bad_json", sizeBytes: number))
             book.drain()
         }
-        let latest = try Refusal.latest(100, database.connect())
+        let latest = try RefusedDelivery.latest(100, database.connect())
         #expect(latest.map(\.sizeBytes) == [20, 19, 18, 17, 16])
         #expect(book.lost.value == 0)
     }

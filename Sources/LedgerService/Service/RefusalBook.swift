@@ -6,7 +6,7 @@ package import Postgres
 internal import Synchronization
 
 /// A delivery that was turned away. What it says of its content nobody vouches for.
-package struct Refusal: Hashable, Sendable {
+package struct RefusedDelivery: Hashable, Sendable {
     /// When it came.
     package var at: Timestamp
     /// Why it was refused, by a stable name.
@@ -57,14 +57,14 @@ package struct Refusal: Hashable, Sendable {
     }
 }
 
-extension Refusal {
+extension RefusedDelivery {
     /// The latest refusals, the newest first.
     ///
     /// - Throws: `PostgresError`.
     package static func latest(
         _ limit: Int64,
         _ connection: Connection
-    ) throws(PostgresError) -> [Refusal] {
+    ) throws(PostgresError) -> [RefusedDelivery] {
         let rows = try connection.query(
             """
             select refused_at, reason, size_bytes, digest, peer, notification_type,
@@ -74,7 +74,7 @@ extension Refusal {
             [.int(limit)]
         )
         return (0..<rows.count).map { row in
-            var refusal = Refusal(
+            var refusal = RefusedDelivery(
                 at: rows.timestamp(row, 0) ?? .earliest,
                 reason: rows.text(row, 1) ?? "",
                 sizeBytes: Int(rows.int(row, 2) ?? 0),
@@ -113,7 +113,7 @@ package final class RefusalBook: Sendable {
     static let waitingMax = 2000
 
     private struct State {
-        var waiting: [Refusal] = []
+        var waiting: [RefusedDelivery] = []
         var isWriting = false
     }
 
@@ -138,7 +138,7 @@ package final class RefusalBook: Sendable {
     }
 
     /// Has a refusal written down.
-    package func add(_ refusal: Refusal) {
+    package func add(_ refusal: RefusedDelivery) {
         let isNeeded = state.withLock { state in
             guard state.waiting.count < Self.waitingMax else {
                 lost.add(1)
@@ -171,7 +171,7 @@ package final class RefusalBook: Sendable {
         }
     }
 
-    private func insert(_ refusals: [Refusal], _ connection: Connection) throws {
+    private func insert(_ refusals: [RefusedDelivery], _ connection: Connection) throws {
         for refusal in refusals {
             try connection.query(
                 """

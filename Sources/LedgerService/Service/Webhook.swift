@@ -162,7 +162,7 @@ package final class Webhook: Sendable {
         _ peer: String
     ) -> Answer {
         measures.count(rejection.reason.rawValue)
-        var refusal = Refusal(
+        var refusal = RefusedDelivery(
             at: now(),
             reason: rejection.reason.rawValue,
             sizeBytes: body.count,

@@ -22,7 +22,7 @@ enum RefusalsCommand {
         _ = try arguments.operands()
         let limit = try arguments.integer("--limit", in: 1...100_000) ?? 50
         let database = try Database.open(arguments, Configuration.find(arguments))
-        let refusals = try Refusal.latest(limit, database.connect(as: .auditor))
+        let refusals = try RefusedDelivery.latest(limit, database.connect(as: .auditor))
         let output = Output.standard()
         if arguments.has("--json") {
             var json = JSONWriter(pretty: true)

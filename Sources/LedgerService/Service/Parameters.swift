@@ -1,0 +1,100 @@
+internal import HTTP
+internal import Ledger
+
+/// The query of a request, of which every name must be known and none given twice.
+struct Parameters {
+    private let values: [String: String]
+
+    init(_ request: HTTPRequest, allowing names: [String]) throws(ServiceProblem) {
+        var values: [String: String] = [:]
+        for item in request.target.query {
+            guard names.contains(item.name) else {
+                let known = names.isEmpty ? "there is none" : names.joined(separator: ", ")
+                throw .parameter(Self.shown(item.name), "is not known here; known: \(known)")
+            }
+            guard values.updateValue(item.value, forKey: item.name) == nil else {
+                throw .parameter(item.name, "is given twice")
+            }
+        }
+        self.values = values
+    }
+
+    /// A stranger's word, short and without control characters.
+    private static func shown(_ text: String) -> String {
+        String(text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }.prefix(40))
+    }
+
+    func text(_ name: String) -> String? { values[name] }
+
+    /// An `originalTransactionId` or another stream's name, as far as one can be looked up.
+    func stream(_ name: String) throws(ServiceProblem) -> String? {
+        guard let text = values[name] else { return nil }
+        return try Self.stream(text, name)
+    }
+
+    static func stream(_ text: String, _ name: String) throws(ServiceProblem) -> String {
+        guard !text.isEmpty, text.utf8.count <= 200, !text.utf8.contains(0) else {
+            throw .parameter(name, "1 to 200 bytes without a zero byte")
+        }
+        return text
+    }
+
+    func owner(_ name: String) throws(ServiceProblem) -> UniqueID? {
+        guard let text = values[name] else { return nil }
+        guard let id = UniqueID(text) else { throw .parameter(name, "a UUID") }
+        return id
+    }
+
+    func instant(_ name: String) throws(ServiceProblem) -> Timestamp? {
+        guard let text = values[name] else { return nil }
+        guard let instant = Timestamp(parsing: text) else {
+            throw .parameter(
+                name,
+                "2026-01-31, 2026-01-31T12:00:00Z or milliseconds since 1970"
+            )
+        }
+        return instant
+    }
+
+    func day(_ name: String) throws(ServiceProblem) -> String {
+        guard let text = values[name], text.utf8.count == 10, Timestamp(parsing: text) != nil else {
+            throw .parameter(name, "a day such as 2026-01-31")
+        }
+        return text
+    }
+
+    func integer(
+        _ name: String,
+        in range: ClosedRange<Int64>
+    ) throws(ServiceProblem) -> Int64? {
+        guard let text = values[name] else { return nil }
+        guard let number = Int64(text), range.contains(number) else {
+            throw .parameter(
+                name,
+                "a whole number from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return number
+    }
+
+    func word<Value: RawRepresentable & CaseIterable>(
+        _ name: String,
+        _ type: Value.Type
+    ) throws(ServiceProblem) -> Value? where Value.RawValue == String {
+        guard let text = values[name] else { return nil }
+        guard let value = Value(rawValue: text) else {
+            let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
+            throw .parameter(name, "one of \(words)")
+        }
+        return value
+    }
+
+    /// Production, unless Sandbox is asked for by name: test purchases never unlock anything real.
+    func environment() throws(ServiceProblem) -> Environment {
+        switch values["environment"] {
+        case nil, "Production": return .production
+        case "Sandbox": return .sandbox
+        default: throw .parameter("environment", "Production or Sandbox")
+        }
+    }
+}

@@ -1,0 +1,153 @@
+internal import AppStore
+internal import HTTP
+internal import Ledger
+internal import Postgres
+
+extension Service {
+    /// Where notifications are delivered.
+    static let notificationsPath = "/v1/notifications"
+
+    /// Everything that can be asked. The service is looked up at each request, since the routes are
+    /// made before it.
+    static func routes(_ service: @escaping @Sendable () -> Service?) -> [Route] {
+        func open(
+            _ method: HTTPMethod,
+            _ path: String,
+            bodyLimitBytes: Int = 0,
+            contentTypes: [String] = [],
+            _ handler: @escaping @Sendable (Service, HTTPRequest) throws -> Answer
+        ) -> Route {
+            Route(method, path, bodyLimitBytes: bodyLimitBytes, contentTypes: contentTypes) {
+                request in
+                guard let service = service() else {
+                    return .answer(.problem(ServiceProblem.busy.problem).retrying(after: 1))
+                }
+                do { return try handler(service, request) } catch let problem as ServiceProblem {
+                    return .answer(.problem(problem.problem))
+                } catch {
+                    return .answer(ServiceProblem.response(to: error))
+                }
+            }
+        }
+        func query(
+            _ path: String,
+            _ roles: Set<APIToken.Role> = Set(APIToken.Role.allCases),
+            _ handler: @escaping @Sendable (Service, HTTPRequest) throws -> Answer
+        ) -> Route {
+            open(.get, path) { service, request in
+                if let refusal = service.refusal(of: request, roles) { return .answer(refusal) }
+                return try handler(service, request)
+            }
+        }
+        return [
+            open(
+                .post,
+                notificationsPath,
+                bodyLimitBytes: Webhook.bodySizeMaxBytes,
+                contentTypes: ["application/json"]
+            ) { $0.receive($1) },
+            open(.get, "/healthz") { _, _ in .answer(.json("{\"status\":\"ok\"}")) },
+            open(.get, "/readyz") { service, _ in .answer(service.readiness()) },
+            query("/metrics") { service, _ in service.metrics() },
+            query("/v1/entitlements") { try $0.entitlements($1) },
+            query("/v1/billing-recovery") { try $0.billingRecovery($1) },
+            query("/v1/churn") { try $0.churn($1) },
+            query("/v1/subscriptions/{id}/explanation") { try $0.explanation($1) },
+            query("/v1/subscriptions/{id}/events") { try $0.subscriptionEvents($1) },
+            query("/v1/events") { try $0.events($1) },
+            query("/v1/events/{position}/evidence", [.auditor]) { try $0.evidence($1) },
+        ]
+    }
+
+    // MARK: - Who may
+
+    /// The address that a request came from, as far as it is sure.
+    func client(_ request: HTTPRequest) -> IPAddress {
+        ForwardedFor.client(
+            peer: request.peer,
+            values: request.headers.values("X-Forwarded-For"),
+            trusted: options.trustedProxies
+        )
+    }
+
+    /// What a request without the right to ask is answered; nil where it may.
+    private func refusal(
+        of request: HTTPRequest,
+        _ roles: Set<APIToken.Role>
+    ) -> HTTPResponse? {
+        let verdict = gatekeeper.judge(
+            authorization: request.headers["Authorization"],
+            address: client(request).description
+        )
+        switch verdict {
+        case .admitted(_, let role):
+            guard !roles.contains(role) else { return nil }
+            let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
+            return .problem(ServiceProblem.forbidden(wanted).problem)
+        case .unknown:
+            var response = HTTPResponse.problem(ServiceProblem.unauthorized.problem)
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        case .tooMany(let seconds):
+            return .problem(ServiceProblem.tooMany.problem).retrying(after: seconds)
+        case .unavailable:
+            return .problem(ServiceProblem.databaseUnavailable.problem).retrying(after: 5)
+        }
+    }
+
+    // MARK: - Deliveries
+
+    private func receive(_ request: HTTPRequest) -> Answer {
+        let address = client(request)
+        guard options.deliverers.isEmpty || options.deliverers.contains(address: address) else {
+            return .answer(.problem(ServiceProblem.address.problem))
+        }
+        let pending = PendingResponse()
+        webhook.receive(request.body, from: address.description) { answer in
+            pending.complete(Self.response(answer))
+        }
+        return .later(pending)
+    }
+
+    private static func response(_ answer: Webhook.Answer) -> HTTPResponse {
+        guard answer.status != 200 else {
+            var json = JSONWriter()
+            json.beginObject()
+            json.member("outcome", answer.reason)
+            json.member("position", answer.position)
+            json.endObject()
+            return .json(json.text)
+        }
+        let problem = Problem(
+            status: answer.status,
+            reason: answer.reason,
+            title: answer.status == 503
+                ? "The notification could not be judged or stored now; send it again."
+                : "The notification can never be accepted.",
+            detail: answer.detail
+        )
+        let response = HTTPResponse.problem(problem)
+        return answer.retryAfterSeconds.map { response.retrying(after: $0) } ?? response
+    }
+
+    // MARK: - How it is doing
+
+    /// 200 where deliveries can be stored and questions answered.
+    private func readiness() -> HTTPResponse {
+        var problems: [String] = []
+        if isStopping { problems.append("stopping") }
+        if committer.isAway { problems.append("database_unavailable") }
+        if let failure = projection.condition.failure {
+            problems.append(failure.code == .outOfDate ? "out_of_date" : "projection_failing")
+        }
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("status", problems.isEmpty ? "ready" : "not_ready")
+        json.key("problems")
+        json.beginArray()
+        for problem in problems { json.string(problem) }
+        json.endArray()
+        json.endObject()
+        return .json(json.text, status: problems.isEmpty ? 200 : 503)
+    }
+}

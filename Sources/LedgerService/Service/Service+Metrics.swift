@@ -1,0 +1,145 @@
+internal import HTTP
+internal import Postgres
+
+extension Service {
+    /// `GET /metrics`: what Prometheus reads.
+    func metrics() -> Answer {
+        // What only the database knows is left out while it is away; the rest is told all the same.
+        readers.answer { connection in
+            let rows = try connection.query(
+                """
+                select (select position from ledger.head),
+                    (select count(*) from (select distinct stream, app_id from ledger.mark) m),
+                    (select count(*) from read_model.parked)
+                """
+            )
+            var page = MetricsPage()
+            page.gauge(
+                "subledger_log_position",
+                "The highest position of the log.",
+                Double(rows.int(0, 0) ?? 0)
+            )
+            page.gauge(
+                "subledger_projection_lag_streams",
+                "Subscriptions whose newest events the read models do not show yet.",
+                Double(rows.int(0, 1) ?? 0)
+            )
+            page.gauge(
+                "subledger_parked_streams",
+                "Subscriptions that could not be folded.",
+                Double(rows.int(0, 2) ?? 0)
+            )
+            self.addOwn(to: &page)
+            return HTTPResponse(
+                status: 200,
+                contentType: "text/plain; version=0.0.4; charset=utf-8",
+                body: Array(page.text.utf8)
+            )
+        }
+    }
+
+    private func addOwn(to page: inout MetricsPage) {
+        page.family("subledger_build_info", "gauge", "The program's version.")
+        page.sample("subledger_build_info", [("version", options.version)], 1)
+        page.family("subledger_notifications_total", "counter", "Deliveries by what was answered.")
+        for reason in Webhook.Measures.reasons {
+            page.sample(
+                "subledger_notifications_total",
+                [("reason", reason)],
+                Double(webhook.measures.value(of: reason))
+            )
+        }
+        page.counter(
+            "subledger_unrecognised_total",
+            "Stored notifications with a type or value that this program does not know.",
+            webhook.measures.unrecognised.value
+        )
+        page.histogram(
+            "subledger_append_seconds",
+            "From the hand-over of a document to the answer of COMMIT.",
+            committer.measures.appendSeconds
+        )
+        page.histogram(
+            "subledger_append_batch_size",
+            "Documents in one transaction.",
+            committer.measures.batchSize
+        )
+        page.counter(
+            "subledger_append_failures_total",
+            "Batches that could not be written at once.",
+            committer.measures.failures.value
+        )
+        page.gauge(
+            "subledger_append_waiting",
+            "Documents that wait for the next transaction.",
+            Double(committer.waiting)
+        )
+        let condition = projection.condition
+        page.counter(
+            "subledger_projected_streams_total",
+            "Subscriptions folded since the start.",
+            condition.streams
+        )
+        page.counter(
+            "subledger_projection_failures_total",
+            "Runs of the projection that failed.",
+            condition.failures
+        )
+        page.counter(
+            "subledger_refusals_lost_total",
+            "Refused deliveries that could not be written down.",
+            refusals.lost.value
+        )
+        page.counter(
+            "subledger_tokens_refused_total",
+            "Wrong bearer tokens.",
+            gatekeeper.refused.value
+        )
+        page.histogram(
+            "subledger_delivery_seconds",
+            "From the request line to the end of the answer, deliveries.",
+            requests.deliverySeconds
+        )
+        page.histogram(
+            "subledger_query_seconds",
+            "From the request line to the end of the answer, all others.",
+            requests.querySeconds
+        )
+        page.family("subledger_requests_total", "counter", "Requests by method, route and status.")
+        for entry in requests.counts {
+            page.sample(
+                "subledger_requests_total",
+                [("method", entry.method), ("route", entry.route), ("status", entry.status)],
+                Double(entry.count)
+            )
+        }
+        addServer(to: &page)
+    }
+
+    private func addServer(to page: inout MetricsPage) {
+        guard let statistics else { return }
+        page.gauge(
+            "subledger_connections_open",
+            "Connections that are open.",
+            Double(statistics.connectionsOpen)
+        )
+        page.gauge(
+            "subledger_requests_suspended",
+            "Requests that wait for an answer.",
+            Double(statistics.requestsSuspended)
+        )
+        page.family(
+            "subledger_http_refusals_total",
+            "counter",
+            "Requests that the server itself refused, by reason."
+        )
+        for (reason, count) in statistics.refusals.sorted(by: { $0.key.rawValue < $1.key.rawValue })
+        {
+            page.sample(
+                "subledger_http_refusals_total",
+                [("reason", reason.rawValue)],
+                Double(count)
+            )
+        }
+    }
+}

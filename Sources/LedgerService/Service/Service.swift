@@ -1,0 +1,226 @@
+package import AppStore
+package import HTTP
+package import Ledger
+package import Postgres
+internal import Synchronization
+
+/// The process that Apple delivers to and other services ask: webhook, live read models, queries.
+package final class Service: Sendable {
+    /// How a service is set up.
+    package struct Options: Sendable {
+        /// Where to listen, and the limits of the server.
+        package var http: HTTPServerConfiguration
+        /// The networks of proxies whose `X-Forwarded-For` is believed.
+        package var trustedProxies: [AddressRange] = []
+        /// The networks that may deliver notifications; empty for any.
+        package var deliverers: [AddressRange] = []
+        /// How many questions are answered at once.
+        package var readers = 4
+        /// How long a request may wait for `after`.
+        package var waitMax = Duration.seconds(30)
+        /// The program's version, for its metrics.
+        package var version = ""
+
+        /// The network from which Apple delivers.
+        package static let apple = AddressRange("17.0.0.0/8")
+
+        /// Makes options.
+        package init(http: HTTPServerConfiguration) { self.http = http }
+    }
+
+    /// What opens sessions with the rights of each role.
+    package struct Sessions: Sendable {
+        /// Appends to the log.
+        package var appender: @Sendable () throws -> Connection
+        /// Writes the read models.
+        package var projector: @Sendable () throws -> Connection
+        /// Reads the read models.
+        package var reader: @Sendable () throws -> Connection
+        /// Reads everything.
+        package var auditor: @Sendable () throws -> Connection
+
+        /// Makes the set.
+        package init(
+            appender: @escaping @Sendable () throws -> Connection,
+            projector: @escaping @Sendable () throws -> Connection,
+            reader: @escaping @Sendable () throws -> Connection,
+            auditor: @escaping @Sendable () throws -> Connection
+        ) {
+            self.appender = appender
+            self.projector = projector
+            self.reader = reader
+            self.auditor = auditor
+        }
+    }
+
+    let options: Options
+    let log: ServiceLog
+    let now: @Sendable () -> Timestamp
+    let committer: Committer
+    let projection: LiveProjection
+    let webhook: Webhook
+    let refusals: RefusalBook
+    let gatekeeper: Gatekeeper
+    let readers: ReadPool
+    let auditors: ReadPool
+    let feed: Feed
+    let requests = RequestMeasures()
+    private let server: Mutex<HTTPServer?> = Mutex(nil)
+    private let isDraining = Atomic<Bool>(false)
+
+    /// The port that is listened on.
+    package let port: UInt16
+
+    /// Starts everything.
+    ///
+    /// - Parameters:
+    ///   - options: how it is set up.
+    ///   - verifier: knows the anchors and the accepted apps.
+    ///   - sessions: opens sessions with the rights of each role.
+    ///   - log: where it says what it does.
+    ///   - now: our clock.
+    /// - Throws: `HTTPError` when it cannot listen.
+    package init(
+        options: Options,
+        verifier: Verifier,
+        sessions: Sessions,
+        log: ServiceLog,
+        now: @escaping @Sendable () -> Timestamp
+    ) throws {
+        self.options = options
+        self.log = log
+        self.now = now
+        let projection = LiveProjection(connect: sessions.projector)
+        self.projection = projection
+        let failed: @Sendable (any Error) -> Void = { error in
+            log.write(.error, "query_failed") { $0.member("error", "\(error)") }
+        }
+        readers = ReadPool(size: options.readers, connect: sessions.reader, failed: failed)
+        auditors = ReadPool(
+            size: max(1, options.readers / 2),
+            connect: sessions.auditor,
+            failed: failed
+        )
+        let feed = Feed(pool: auditors, connect: sessions.auditor)
+        self.feed = feed
+        committer = Committer(connect: sessions.appender) {
+            projection.wake()
+            feed.wake()
+        }
+        refusals = RefusalBook(connect: sessions.appender)
+        gatekeeper = Gatekeeper(connect: sessions.auditor)
+        webhook = Webhook(
+            verifier: verifier,
+            committer: committer,
+            refusals: refusals,
+            now: now
+        )
+        // The routes need the whole service, the service the port that the server has got.
+        let holder = Holder()
+        let requests = requests
+        let started = try HTTPServer(
+            configuration: options.http,
+            router: Router(Service.routes { holder.service }),
+            onAccess: { record in
+                requests.count(record)
+                Service.note(record, log)
+            }
+        )
+        port = started.port
+        server.withLock { $0 = started }
+        holder.set(self)
+    }
+
+    /// Whether it is on its way down, so that nobody should be sent here any more.
+    var isStopping: Bool { isDraining.load(ordering: .acquiring) }
+
+    /// What the HTTP server has done.
+    var statistics: ServerStatistics? { server.withLock { $0?.statistics } }
+
+    /// Has the tokens read again.
+    package func reload() {
+        gatekeeper.forget()
+        log.write(.info, "reloaded")
+    }
+
+    /// Stops: nothing new is taken, all that was accepted is answered, what was committed stays.
+    ///
+    /// - Parameter duration: how long requests under way may take.
+    /// - Returns: whether all of them were answered.
+    @discardableResult
+    package func stop(within duration: Duration) -> Bool {
+        isDraining.store(true, ordering: .releasing)
+        feed.stop()
+        let outcome = server.withLock { $0 }?.stop(within: duration)
+        committer.stop()
+        refusals.drain()
+        readers.stop()
+        auditors.stop()
+        projection.stop()
+        return outcome == .drained
+    }
+
+    private static func note(_ record: AccessRecord, _ log: ServiceLog) {
+        // What goes well is in the metrics; a line for each delivery would drown the rest.
+        guard let status = record.status, status >= 400, record.route != nil else { return }
+        log.write(status >= 500 ? .warning : .info, "request") { json in
+            json.member("request_id", record.requestID)
+            json.member("method", record.method.rawValue)
+            json.member("route", record.route)
+            json.member("status", status)
+            json.member("duration_us", record.durationNanoseconds / 1000)
+            json.member("bytes_received", record.bytesReceived)
+            json.member("peer", record.peer.description)
+        }
+    }
+
+    /// Holds the service for its routes, which are made before it.
+    private final class Holder: Sendable {
+        private let held: Mutex<WeakService> = Mutex(WeakService())
+
+        var service: Service? { held.withLock { $0.service } }
+
+        func set(_ service: Service) { held.withLock { $0.service = service } }
+    }
+
+    private struct WeakService {
+        weak var service: Service?
+    }
+}
+
+/// How requests went, by route.
+final class RequestMeasures: Sendable {
+    private let state = Mutex<[String: Counter]>([:])
+    /// From the request line to the end of the answer, in seconds, deliveries apart.
+    let querySeconds = Histogram(bounds: [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])
+    /// The same for deliveries.
+    let deliverySeconds = Histogram(
+        bounds: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5, 30]
+    )
+
+    func count(_ record: AccessRecord) {
+        let route = record.route ?? "none"
+        let status = record.status.map { "\($0)" } ?? "gone"
+        let counter = state.withLock { counters in
+            let key = "\(record.method) \(route) \(status)"
+            if let counter = counters[key] { return counter }
+            let counter = Counter()
+            counters[key] = counter
+            return counter
+        }
+        counter.add(1)
+        let seconds = Double(record.durationNanoseconds) / 1e9
+        (route == Service.notificationsPath ? deliverySeconds : querySeconds).observe(seconds)
+    }
+
+    /// The counts, by method, route and status.
+    var counts: [(method: String, route: String, status: String, count: Int)] {
+        state.withLock { counters in
+            counters.sorted { $0.key < $1.key }.compactMap { key, counter in
+                let words = key.split(separator: " ").map(String.init)
+                guard words.count == 3 else { return nil }
+                return (words[0], words[1], words[2], counter.value)
+            }
+        }
+    }
+}
