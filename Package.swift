@@ -94,7 +94,7 @@ let package = Package(
         .executableTarget(
             name: "subledger",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "Benchmarks", "EventLog", "Ledger",
+                "AppStore", "AppStoreSimulator", "Benchmarks", "EventLog", "HTTP", "Ledger",
                 "LedgerService", "Postgres", "Projections", "Schema",
             ],
             swiftSettings: strict

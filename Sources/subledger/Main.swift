@@ -6,7 +6,7 @@ enum Main {
     static func main() {
         Interruption.install()
         let status = Program.run(Array(CommandLine.arguments.dropFirst()))
-        if Interruption.isRequested { exit(Interruption.exitStatus) }
+        if Interruption.decidesExit { exit(Interruption.exitStatus) }
         exit(status.rawValue)
     }
 }

@@ -11,6 +11,7 @@ enum Program {
         DemoCommand.command,
         VerifyCommand.command,
         IngestCommand.command,
+        ServeCommand.command,
         RebuildCommand.command,
         EntitlementsCommand.command,
         BillingRecoveryCommand.command,

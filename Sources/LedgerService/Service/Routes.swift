@@ -65,7 +65,7 @@ extension Service {
     func client(_ request: HTTPRequest) -> IPAddress {
         ForwardedFor.client(
             peer: request.peer,
-            values: request.headers.values("X-Forwarded-For"),
+            values: request.headers.all("X-Forwarded-For"),
             trusted: options.trustedProxies
         )
     }

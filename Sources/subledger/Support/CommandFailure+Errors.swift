@@ -1,5 +1,6 @@
 internal import AppStore
 internal import EventLog
+internal import HTTP
 internal import LedgerService
 internal import Postgres
 
@@ -12,6 +13,7 @@ extension CommandFailure {
         case let error as ConfigurationError: self = .input("\(error)")
         case let error as AppStoreError: self = .input("\(error)")
         case let error as PostgresError: self = Self.database(error)
+        case let error as HTTPError: self = .input("\(error)")
         case let error as EmbeddedServerError:
             self.init(exitCode: .databaseUnavailable, message: error.message)
         case let error as EventLogError: self = Self.log(error)

@@ -8,13 +8,14 @@ internal import Synchronization
 /// the last one there (`Termination` does that), and to remove its unfinished files. A command that
 /// can stop at a good place by itself says so with `cooperatively`, and gets a little time for it.
 enum Interruption {
-    /// How long a command that stops by itself may take.
+    /// How long a command that stops by itself may take, unless it says otherwise.
     static let cooperationMilliseconds = 5000
 
     private struct State {
         var cleanups: [Int: @Sendable () -> Void] = [:]
         var nextID = 0
-        var isCooperative = false
+        /// How long the command that stops by itself may take; nil for any other command.
+        var cooperationMilliseconds: Int?
     }
 
     private static let state = Mutex(State())
@@ -22,6 +23,15 @@ enum Interruption {
 
     /// Whether a signal asked the program to stop.
     static var isRequested: Bool { signalNumber.load(ordering: .acquiring) != 0 }
+
+    private static let settled = Atomic<Bool>(false)
+
+    /// Says that the command has done all that the signal asked for: its exit code counts, not the
+    /// signal's.
+    static func settle() { settled.store(true, ordering: .releasing) }
+
+    /// Whether the signal's own exit status is what the program ends with.
+    static var decidesExit: Bool { isRequested && !settled.load(ordering: .acquiring) }
 
     /// What the program exits with after a signal, as shells count it.
     static var exitStatus: Int32 { 128 + signalNumber.load(ordering: .acquiring) }
@@ -31,19 +41,24 @@ enum Interruption {
         Termination.install { number in
             signalNumber.store(number, ordering: .releasing)
             // A command that stops by itself ends the process before this time is over.
-            if state.withLock({ $0.isCooperative }) { sleep(milliseconds: cooperationMilliseconds) }
+            if let time = state.withLock({ $0.cooperationMilliseconds }) {
+                sleep(milliseconds: time)
+            }
             let cleanups = state.withLock { $0.cleanups }
             for cleanup in cleanups.values { cleanup() }
         }
     }
 
     /// Whether the command ends by itself when it is asked to stop.
-    static var isCooperative: Bool { state.withLock { $0.isCooperative } }
+    static var isCooperative: Bool { state.withLock { $0.cooperationMilliseconds != nil } }
 
     /// Runs `body`, which looks at `isRequested` and returns soon when it is set; what follows does
     /// so too.
-    static func cooperatively<Value>(_ body: () throws -> Value) rethrows -> Value {
-        state.withLock { $0.isCooperative = true }
+    static func cooperatively<Value>(
+        within milliseconds: Int = cooperationMilliseconds,
+        _ body: () throws -> Value
+    ) rethrows -> Value {
+        state.withLock { $0.cooperationMilliseconds = milliseconds }
         return try body()
     }
 

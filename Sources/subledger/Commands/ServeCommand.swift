@@ -1,0 +1,138 @@
+internal import AppStore
+internal import Glibc
+internal import HTTP
+internal import Ledger
+internal import LedgerService
+internal import Synchronization
+
+/// `subledger serve`.
+enum ServeCommand {
+    static let command = Command(
+        name: "serve",
+        summary: "Receive notifications, keep the read models live, and answer questions.",
+        options: [
+            .database, .config, .acceptBundle, .appAppleID, .root,
+            .value("--listen", "ADDRESS:PORT", "where to listen (default 127.0.0.1:8080)"),
+            .value(
+                "--tls-certificate",
+                "FILE",
+                "PEM file with the certificate chain, for TLS here"
+            ),
+            .value("--tls-key", "FILE", "PEM file with its private key"),
+            .list("--trusted-proxy", "NETWORK", "believe X-Forwarded-For from there; repeats"),
+            .flag("--apple-only", "take deliveries from Apple's network 17.0.0.0/8 alone"),
+            .value("--drain", "SECONDS", "how long requests may take after SIGTERM (default 20)"),
+            .allowUnsafeServer,
+        ],
+        details: """
+            POST /v1/notifications takes App Store Server Notifications V2 of both environments; 200
+            is answered after the commit. Questions need a token: `subledger token create`.
+            /healthz and /readyz need none. SIGTERM and Ctrl-C answer what was accepted and end;
+            SIGHUP reads the tokens again. What happens goes to standard error, one JSON object a
+            line.
+            """,
+        run: run
+    )
+
+    private static let hangups = Atomic<Int>(0)
+
+    private static func run(_ arguments: Arguments) throws -> ExitCode {
+        _ = try arguments.operands()
+        let configuration = try Configuration.find(arguments)
+        let acceptance = try Acceptance(arguments, configuration)
+        let options = try options(arguments)
+        let drain = try arguments.integer("--drain", in: 0...600) ?? 20
+        let database = try Database.open(arguments, configuration)
+        try database.refuseUnsafeServer(arguments)
+        if let configuration { try IngestCommand.storeRules(configuration, in: database) }
+
+        let log = ServiceLog(descriptor: 2) { .now }
+        for warning in acceptance.warnings(now: .now) {
+            log.write(.warning, "anchor") { $0.member("detail", warning) }
+        }
+        let appender = database.sessions(as: .appender)
+        let projector = database.sessions(as: .projector)
+        let reader = database.sessions(as: .reader)
+        let auditor = database.sessions(as: .auditor)
+        let service = try Service(
+            options: options,
+            verifier: Verifier(
+                anchors: acceptance.anchors,
+                apps: acceptance.apps,
+                // Apple needs a new chain every few months, and a few at the start.
+                unknownChains: ChainRate(burst: 50, perSecond: 5)
+            ),
+            sessions: Service.Sessions(
+                appender: { try appender.open() },
+                projector: { try projector.open() },
+                reader: { try reader.open() },
+                auditor: { try auditor.open() }
+            ),
+            log: log,
+            now: { .now }
+        )
+        log.write(.info, "listening") { json in
+            json.member("address", options.http.address.description)
+            json.member("port", Int64(service.port))
+            json.member("tls", options.http.tls != nil)
+            json.member("apps", Int64(acceptance.apps.count))
+        }
+        waitForTheEnd(of: service, within: drain)
+        log.write(.info, "stopping")
+        let isDrained = service.stop(within: .seconds(drain))
+        log.write(isDrained ? .info : .warning, "stopped") { $0.member("drained", isDrained) }
+        Interruption.settle()
+        return isDrained ? .done : .someRejected
+    }
+
+    private static func waitForTheEnd(of service: Service, within drain: Int64) {
+        signal(SIGHUP) { _ in ServeCommand.hangups.add(1, ordering: .relaxed) }
+        var seen = 0
+        Interruption.cooperatively(within: Int(drain) * 1000 + 10_000) {
+            while !Interruption.isRequested {
+                sleep(milliseconds: 50)
+                let count = hangups.load(ordering: .relaxed)
+                guard count != seen else { continue }
+                seen = count
+                service.reload()
+            }
+        }
+    }
+
+    private static func options(_ arguments: Arguments) throws -> Service.Options {
+        let text = arguments.value("--listen") ?? "127.0.0.1:8080"
+        guard let colon = text.lastIndex(of: ":"),
+            let port = UInt16(text[text.index(after: colon)...])
+        else {
+            throw CommandFailure.usage("--listen takes ADDRESS:PORT, not “\(text)”")
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard let address = IPAddress(host) else {
+            throw CommandFailure.usage(
+                "--listen takes an IPv4 or IPv6 address such as 127.0.0.1 or [::], not “\(host)”"
+            )
+        }
+        var http = HTTPServerConfiguration(address: address, port: port)
+        switch (arguments.value("--tls-certificate"), arguments.value("--tls-key")) {
+        case (nil, nil): break
+        case (let certificate?, let key?):
+            http.tls = try TLSIdentity(certificateFile: certificate, keyFile: key)
+        default:
+            throw CommandFailure.usage("--tls-certificate and --tls-key belong together")
+        }
+        for proxy in arguments.values("--trusted-proxy") {
+            guard let range = AddressRange(proxy) else {
+                throw CommandFailure.usage("--trusted-proxy takes 10.0.0.0/8, not “\(proxy)”")
+            }
+            http.addressLimitExemptions.append(range)
+        }
+        var options = Service.Options(http: http)
+        options.trustedProxies = http.addressLimitExemptions
+        options.version = Program.version
+        if arguments.has("--apple-only"), let apple = Service.Options.apple {
+            options.deliverers = [apple]
+        }
+        return options
+    }
+}
