@@ -1,0 +1,202 @@
+import Dispatch
+import Foundation
+import FoundationNetworking
+import Postgres
+import Synchronization
+import TestSupport
+import Testing
+
+/// The service as Apple and other services meet it: the built program, HTTP and a database.
+@Suite struct ServeTests {
+    @Test func whatIsDeliveredIsAnsweredStoredAndShown() throws {
+        let served = try ServedProgram(on: .shared, subscriptions: 12)
+        let lines = try served.folder.lines("n.ndjson")
+        let token = try served.token("reader")
+        for line in lines { #expect(served.deliver(line)?.status == 200) }
+        let distinct = Set(lines).count
+        #expect(try served.number("select count(*) from ledger.event") == distinct)
+        let again = try #require(served.deliver(lines[0]))
+        #expect(again.status == 200)
+        #expect(again.object["outcome"] as? String == "duplicate")
+
+        // What the HTTP interface answers is what the command line does.
+        let listed = try served.run("entitlements", "--json", "--at", "2025-06-01")
+        let all =
+            try JSONSerialization.jsonObject(with: Data(listed.output.utf8)) as? [[String: Any]]
+        let wanted = try #require(all)
+        #expect(wanted.count >= 5)
+        for row in wanted {
+            let id = try #require(row["original_transaction_id"] as? String)
+            let path = "/v1/entitlements?subscription=\(id)&environment=Sandbox"
+            let answer = served.get("\(path)&at=2025-06-01&after=\(distinct)", token: token)
+            let rows = answer?.object["entitlements"] as? [[String: Any]] ?? []
+            #expect(rows.count == 1, "\(id)")
+            #expect(
+                rows.first.map { NSDictionary(dictionary: $0) } == NSDictionary(dictionary: row)
+            )
+            // Test purchases unlock nothing unless Sandbox is asked for by name.
+            let production = served.get(
+                path.replacing("&environment=Sandbox", with: ""),
+                token: token
+            )
+            #expect((production?.object["entitlements"] as? [Any])?.isEmpty == true)
+        }
+        #expect(served.terminate() == 0)
+        #expect(try served.run("audit", "verify").status == 0)
+    }
+
+    @Test func whoMayNotAskIsToldSo() throws {
+        let served = try ServedProgram(on: .shared, subscriptions: 2)
+        let lines = try served.folder.lines("n.ndjson")
+        #expect(served.deliver(lines[0])?.status == 200)
+        let reader = try served.token("reader")
+        let auditor = try served.token("auditor")
+        let evidence = "/v1/events/1/evidence"
+        #expect(served.get(evidence)?.status == 401)
+        #expect(served.get(evidence, token: "subledger_000000000000_x")?.status == 401)
+        #expect(served.get(evidence, token: reader)?.reason == "forbidden")
+        let bytes = try #require(served.get(evidence, token: auditor))
+        #expect(bytes.status == 200)
+        #expect(lines[0].contains(String(decoding: bytes.body, as: UTF8.self)))
+        #expect(bytes.body.count > 10_000)
+
+        for path in ["/healthz", "/readyz"] { #expect(served.get(path)?.status == 200) }
+        for path in ["/metrics", "/v1/events", "/v1/churn", "/v1/billing-recovery"] {
+            #expect(served.get(path)?.reason == "unauthorized", "\(path)")
+        }
+        let metrics = try #require(served.get("/metrics", token: reader))
+        let page = String(decoding: metrics.body, as: UTF8.self)
+        #expect(page.contains("subledger_notifications_total{reason=\"stored\"} 1\n"))
+        #expect(page.contains("subledger_log_position 1\n"))
+    }
+
+    private static let senseless: [(path: String, reason: String)] = [
+        ("/v1/entitlements", "parameter"), ("/v1/entitlements?owner=x", "parameter"),
+        ("/v1/entitlements?subscription=1&at=never", "parameter"),
+        ("/v1/entitlements?subscription=1&subscription=2", "parameter"),
+        ("/v1/entitlements?subscription=1&envrionment=Sandbox", "parameter"),
+        ("/v1/entitlements?subscription=%00", "parameter"),
+        ("/v1/entitlements?subscription=1&after=99&wait_ms=1", "behind"),
+        ("/v1/churn?from=2025-01-01", "parameter"),
+        ("/v1/churn?from=2025-01-01&to=2025-02-01&zone=Mars/Olympus", "parameter"),
+        ("/v1/churn?from=2025-01-01&to=2025-02-01&by=week", "parameter"),
+        ("/v1/events/0/evidence", "parameter"), ("/v1/events/77/evidence", "not_found"),
+        ("/v1/events?limit=0", "parameter"), ("/v1/subscriptions/77/events", "not_found"),
+        ("/v1/subscriptions/77/explanation", "not_found"), ("/v2/entitlements", "not_found"),
+    ]
+
+    @Test func aQuestionThatMakesNoSenseIsNamed() throws {
+        let served = try ServedProgram(on: .shared, subscriptions: 1)
+        let token = try served.token("auditor")
+        for (path, reason) in Self.senseless {
+            let answer = try #require(served.get(path, token: token))
+            let wanted = reason == "behind" ? 504 : reason == "not_found" ? 404 : 400
+            #expect(answer.status == wanted, "\(path)")
+            #expect(answer.reason == reason, "\(path): \(answer.object)")
+            #expect(answer.headers["Content-Type"] == "application/problem+json", "\(path)")
+        }
+    }
+
+    @Test func theFeedWaitsForNewsAndGivesThemInOrder() throws {
+        let served = try ServedProgram(on: .shared, subscriptions: 4)
+        let lines = Array(Set(try served.folder.lines("n.ndjson")))
+        let token = try served.token("reader")
+        let path = "/v1/events"
+        let waited = Mutex<Int?>(nil)
+        let isDone = DispatchSemaphore(value: 0)
+        let url = served.url("\(path)?after=0&wait_ms=20000")
+        DispatchQueue.global().async {
+            var request = URLRequest(url: url)
+            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+            let answer = ServedProgram.send(request)
+            waited.withLock { $0 = (answer?.object["events"] as? [Any])?.count }
+            isDone.signal()
+        }
+        for line in lines { #expect(served.deliver(line)?.status == 200) }
+        isDone.wait()
+        #expect((waited.withLock { $0 } ?? 0) >= 1, "it was told of news")
+
+        var positions: [Int] = []
+        var after = 0
+        while true {
+            let page = try #require(served.get("\(path)?after=\(after)&limit=3", token: token))
+            let events = page.object["events"] as? [[String: Any]] ?? []
+            if events.isEmpty { break }
+            positions += events.compactMap { $0["position"] as? Int }
+            after = page.object["next_after"] as? Int ?? 0
+        }
+        #expect(positions == Array(1...lines.count))
+        let none = try #require(served.get("\(path)?after=\(after)&wait_ms=50", token: token))
+        #expect((none.object["events"] as? [Any])?.isEmpty == true)
+    }
+
+    /// Killed again and again under load: what was acknowledged is there, once, and is shown.
+    @Test func whatWasAcknowledgedSurvivesBeingKilledAnyNumberOfTimes() throws {
+        let served = try ServedProgram(on: .durable, subscriptions: 40)
+        let lines = try served.folder.lines("n.ndjson")
+        let next = Atomic<Int>(0)
+        let acknowledged = Mutex<Set<String>>([])
+        let unanswered = Atomic<Int>(0)
+        let deliveries = DispatchGroup()
+        let port = Mutex(served.port)
+        for _ in 0..<4 {
+            DispatchQueue.global().async(group: deliveries) {
+                while true {
+                    let place = next.add(1, ordering: .relaxed).oldValue
+                    guard place < lines.count else { return }
+                    // As Apple does, only quicker: again until it is answered with 200.
+                    while true {
+                        let answer = ServedProgram.deliver(lines[place], port: port.withLock { $0 })
+                        if answer?.status == 200 { break }
+                        if let status = answer?.status, status < 500 {
+                            Issue.record("it was answered \(status)")
+                            return
+                        }
+                        unanswered.add(1, ordering: .relaxed)
+                        usleep(20_000)
+                    }
+                    acknowledged.withLock { _ = $0.insert(lines[place]) }
+                }
+            }
+        }
+        var kills = 0
+        while deliveries.wait(timeout: .now() + .milliseconds(400)) == .timedOut {
+            guard kills < 4, acknowledged.withLock({ $0.count }) > kills * 20 else { continue }
+            served.kill()
+            kills += 1
+            // What had been answered before the kill is there.
+            let stored = try served.number("select count(*) from ledger.event")
+            #expect(Int(stored) >= acknowledged.withLock { $0.count })
+            try served.start()
+            port.withLock { $0 = served.port }
+        }
+        #expect(kills >= 2, "it was under load when it was killed")
+        #expect(unanswered.load(ordering: .relaxed) > 0)
+        #expect(try served.number("select count(*) from ledger.event") == Set(lines).count)
+        #expect(served.terminate() == 0)
+        #expect(try served.run("audit", "verify").status == 0)
+
+        // The live rows are those of a fresh rebuild.
+        let live = try rows(served)
+        #expect(try served.run("rebuild").status == 0)
+        #expect(try rows(served) == live)
+        #expect(live.count > 40)
+    }
+
+    private func rows(_ served: ServedProgram) throws -> [String] {
+        var tries = 0
+        while try served.number("select count(*) from ledger.mark") > 0, tries < 3 {
+            #expect(try served.run("ingest", "/dev/null", "--root", "r.pem").status != 3)
+            tries += 1
+        }
+        let rows = try served.database.connect().query(
+            """
+            select (to_jsonb(i) - 'generation')::text from read_model.entitlement_interval i
+            where generation = (
+                select generation from read_model.current where projection = 'entitlement')
+            order by 1
+            """
+        )
+        return (0..<rows.count).map { rows.text($0, 0) ?? "" }
+    }
+}
