@@ -69,7 +69,7 @@ import Testing
         "Projections": ["Ledger", "Postgres"],
         "Sources/EventLog": ["AppStore", "Crypto", "Ledger", "Postgres", "Schema"],
         "Sources/LedgerService": [
-            "AppStore", "Crypto", "EventLog", "Ledger", "Postgres", "Projections", "Schema",
+            "AppStore", "Crypto", "EventLog", "HTTP", "Ledger", "Postgres", "Projections", "Schema",
         ],
     ]
 

@@ -75,7 +75,7 @@ import Testing
         ("/v1/entitlements?subscription=1&at=never", "parameter"),
         ("/v1/entitlements?subscription=1&subscription=2", "parameter"),
         ("/v1/entitlements?subscription=1&envrionment=Sandbox", "parameter"),
-        ("/v1/entitlements?subscription=%00", "parameter"),
+        ("/v1/entitlements?subscription=%00", "invalid_target"),
         ("/v1/entitlements?subscription=1&after=99&wait_ms=1", "behind"),
         ("/v1/churn?from=2025-01-01", "parameter"),
         ("/v1/churn?from=2025-01-01&to=2025-02-01&zone=Mars/Olympus", "parameter"),
