@@ -10,7 +10,7 @@ import Testing
 @Suite struct ServeTests {
     @Test func whatIsDeliveredIsAnsweredStoredAndShown() throws {
         let served = try ServedProgram(on: .shared, subscriptions: 12)
-        let lines = try served.folder.lines("n.ndjson")
+        let lines = try served.notifications()
         let token = try served.token("reader")
         for line in lines { #expect(served.deliver(line)?.status == 200) }
         let distinct = Set(lines).count
@@ -47,7 +47,7 @@ import Testing
 
     @Test func whoMayNotAskIsToldSo() throws {
         let served = try ServedProgram(on: .shared, subscriptions: 2)
-        let lines = try served.folder.lines("n.ndjson")
+        let lines = try served.notifications()
         #expect(served.deliver(lines[0])?.status == 200)
         let reader = try served.token("reader")
         let auditor = try served.token("auditor")
@@ -99,7 +99,7 @@ import Testing
 
     @Test func theFeedWaitsForNewsAndGivesThemInOrder() throws {
         let served = try ServedProgram(on: .shared, subscriptions: 4)
-        let lines = Array(Set(try served.folder.lines("n.ndjson")))
+        let lines = Array(Set(try served.notifications()))
         let token = try served.token("reader")
         let path = "/v1/events"
         let waited = Mutex<Int?>(nil)
@@ -133,7 +133,7 @@ import Testing
     /// Killed again and again under load: what was acknowledged is there, once, and is shown.
     @Test func whatWasAcknowledgedSurvivesBeingKilledAnyNumberOfTimes() throws {
         let served = try ServedProgram(on: .durable, subscriptions: 40)
-        let lines = try served.folder.lines("n.ndjson")
+        let lines = try served.notifications()
         let next = Atomic<Int>(0)
         let acknowledged = Mutex<Set<String>>([])
         let unanswered = Atomic<Int>(0)

@@ -145,6 +145,11 @@ final class ServedProgram {
         return answer.withLock { $0 }
     }
 
+    /// The simulated notifications; answers of the Server API among the lines are not delivered.
+    func notifications() throws -> [String] {
+        try folder.lines("n.ndjson").filter { $0.hasPrefix("{\"signedPayload\"") }
+    }
+
     func number(_ sql: String) throws -> Int64 {
         try database.connect().query(sql).int(0, 0) ?? -1
     }
