@@ -3,6 +3,14 @@ internal import Ledger
 public import Postgres
 internal import Projections
 
+/// The steps of a projector's transaction, for tests that stop the program at one of them.
+enum ProjectorStep: CaseIterable {
+    case claimed
+    case folded
+    case rowsWritten
+    case marksEnded
+}
+
 /// Brings the live read models up to date with the log, stream by stream.
 ///
 /// Every stream that has a mark is folded whole and its rows replaced in all read models, in one
@@ -31,6 +39,9 @@ public final class Projector {
 
     private let connection: Connection
     private var report = Report()
+
+    /// Called at each step of a transaction that holds a stream; tests stop the program there.
+    var step: (ProjectorStep) throws -> Void = { _ in }
 
     /// Makes a projector over a session that may write the read models.
     public init(_ connection: Connection) { self.connection = connection }
@@ -159,6 +170,7 @@ public final class Projector {
         try connection.transaction { connection in
             let claimed = try claim(candidates)
             guard !claimed.isEmpty else { return }
+            try step(.claimed)
             let generations = try liveGenerations()
             // Only now are rules and events read: what is committed later has a mark of its own.
             let reader = LogReader(connection)
@@ -175,6 +187,7 @@ public final class Projector {
             let folded = claimed.map {
                 Candidate(key: $0.key, position: max($0.position, highest[$0.key] ?? 0))
             }
+            try step(.folded)
             var written: Int64 = 0
             var deleted: Int64 = 0
             for (index, generation) in generations.enumerated() {
@@ -188,7 +201,9 @@ public final class Projector {
                 written += difference.insertedRows.rows
                 deleted += difference.deletedRows.rows
             }
+            try step(.rowsWritten)
             try finish(folded)
+            try step(.marksEnded)
             report.streams += claimed.count
             report.events += eventCount
             report.rowsWritten += written
