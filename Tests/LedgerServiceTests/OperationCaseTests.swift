@@ -12,8 +12,9 @@ import Testing
 
 @testable import LedgerService
 
-/// Other people's public reports of class F, each with the outcome that is right: operation and
-/// security. The half of f01 and the f02 that are about sockets are with the HTTP server.
+/// Other people's public reports of class F, each with the outcome that is right.
+///
+/// What is about sockets in f01, and f02 whole, are among the tests of the HTTP server.
 @Suite struct OperationCaseTests {
     @Test func f01ALongNoticeIsNoTooLongOne() throws {
         let bench = try DeliveryBench()
