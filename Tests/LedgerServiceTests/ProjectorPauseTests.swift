@@ -11,7 +11,11 @@ import Testing
 @Suite struct ProjectorPauseTests {
     private let log: LogFixture
 
-    init() throws { log = try LogFixture() }
+    init() throws {
+        log = try LogFixture()
+        // Whoever waits for a lock of a frozen one fails, instead of waiting for ever.
+        try log.connection.execute("set lock_timeout = '2s'")
+    }
 
     /// A further renewal of a stream, signed that many days after its purchase.
     private func news(of stream: String, day: Double) -> NewEvent {
@@ -152,8 +156,6 @@ import Testing
         try log.appendLives(4)
         let frozen = FrozenProjector(at: step, log.connect)
         let before = try log.head()
-        // Whoever waits for a lock of the frozen one fails, instead of waiting for ever.
-        try log.connection.execute("set lock_timeout = '2s'")
         for round in 0..<3 {
             for number in 1...4 {
                 let day = 400 + Double(round) * 30
