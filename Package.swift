@@ -78,6 +78,7 @@ let package = Package(
                 "AppStore", "Crypto", "EventLog", "HTTP", "Ledger", "Postgres", "Projections",
                 "Schema",
             ],
+            resources: [.embedInCode("Service/openapi.json")],
             swiftSettings: strict
         ),
         .target(name: "AppStoreSimulator", dependencies: ["Crypto"], swiftSettings: strict),
@@ -125,9 +126,8 @@ let package = Package(
         tests(
             of: "LedgerService",
             dependencies: [
-                "Benchmarks", "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger",
-                "LedgerService",
-                "Postgres", "Projections", "Schema",
+                "AppStore", "AppStoreSimulator", "Benchmarks", "Crypto", "EventLog", "HTTP",
+                "Ledger", "LedgerService", "Postgres", "Projections", "Schema",
             ]
         ),
         tests(of: "AppStoreSimulator", dependencies: ["AppStoreSimulator", "Crypto"]),

@@ -32,24 +32,34 @@ public struct BillingRecoveryQuery: Hashable, Sendable {
     ) throws {
         try connection.transaction("begin isolation level repeatable read read only") {
             connection in
-            var last: (String, Int32) = ("", .min)
+            var last: SubscriptionKey?
             while true {
-                let page = try page(after: last, connection)
+                let page = try answers(after: last, limit: Self.pageSize, connection)
                 for trouble in page { try body(trouble) }
                 guard page.count == Self.pageSize, let end = page.last else { break }
-                last = (end.originalTransactionID, end.appID)
+                last = end.key
             }
         }
     }
 
-    private func page(
-        after last: (String, Int32),
+    /// The answers that follow a subscription, by subscription and app.
+    ///
+    /// - Parameters:
+    ///   - last: the subscription after which to begin; nil begins with the first.
+    ///   - limit: how many answers there may be.
+    ///   - connection: a session of the reader's role.
+    /// - Returns: the answers, so many at most.
+    /// - Throws: `ReadModelError`.
+    public func answers(
+        after last: SubscriptionKey?,
+        limit: Int,
         _ connection: Connection
-    ) throws -> [BillingTrouble] {
-        try readModels("look failed payments up") {
+    ) throws(ReadModelError) -> [BillingTrouble] {
+        let start = last ?? SubscriptionKey(appID: .min, stream: "")
+        return try readModels("look failed payments up") {
             var binds: [Bind] = [
                 .text(environment.description), .instant(milliseconds: at.milliseconds),
-                .text(last.0), .int(Int64(last.1)),
+                .text(start.stream), .int(Int64(start.appID)),
             ]
             var condition = ""
             if let owner {
@@ -62,7 +72,7 @@ public struct BillingRecoveryQuery: Hashable, Sendable {
                 from read_model.billing_recovery_in($1, $2)
                 where (original_transaction_id, app_id) > ($3, $4::integer)\(condition)
                 order by original_transaction_id, app_id
-                limit \(Self.pageSize)
+                limit \(limit)
                 """,
                 binds
             )
@@ -185,6 +195,11 @@ public struct BillingTrouble: Hashable, Sendable {
         json.member("known_to_position", knownToPosition)
         json.endObject()
     }
+}
+
+extension BillingTrouble {
+    /// The subscription whose payment failed.
+    var key: SubscriptionKey { SubscriptionKey(appID: appID, stream: originalTransactionID) }
 }
 
 extension JSONWriter {

@@ -11,6 +11,8 @@ public struct EntitlementQuery: Hashable, Sendable {
     public var owner: UniqueID?
     /// Only this subscription, in every app that has it.
     public var subscription: String?
+    /// Only subscriptions that are to this product at that instant.
+    public var product: String?
     /// Only this environment; nil answers all, and each answer says which it is of.
     public var environment: Environment?
 
@@ -56,12 +58,17 @@ public struct EntitlementQuery: Hashable, Sendable {
                 connection in
                 var last = SubscriptionKey(appID: .min, stream: "")
                 while true {
-                    let page = try page(after: last, connection)
+                    let page = try page(
+                        after: last,
+                        // One owner has few.
+                        limit: owner == nil ? pageSize : nil,
+                        connection
+                    )
                     for answer in page { try body(answer) }
                     guard owner == nil, page.count == pageSize, let end = page.last else {
                         break
                     }
-                    last = SubscriptionKey(appID: end.appID, stream: end.originalTransactionID)
+                    last = end.key
                 }
             }
         } catch let error as PostgresError {
@@ -69,8 +76,28 @@ public struct EntitlementQuery: Hashable, Sendable {
         }
     }
 
+    /// The answers that follow a subscription, by subscription and app.
+    ///
+    /// - Parameters:
+    ///   - last: the subscription after which to begin; nil begins with the first.
+    ///   - limit: how many answers there may be.
+    ///   - connection: a session of the reader's role.
+    /// - Returns: the answers, so many at most.
+    /// - Throws: `ReadModelError`.
+    public func answers(
+        after last: SubscriptionKey?,
+        limit: Int,
+        _ connection: Connection
+    ) throws(ReadModelError) -> [EntitlementAnswer] {
+        let start = last ?? SubscriptionKey(appID: .min, stream: "")
+        return try readModels("look entitlements up") {
+            try page(after: start, limit: limit, connection)
+        }
+    }
+
     private func page(
         after last: SubscriptionKey,
+        limit: Int?,
         _ connection: Connection
     ) throws(PostgresError) -> [EntitlementAnswer] {
         var binds: [Bind] = [
@@ -82,11 +109,14 @@ public struct EntitlementQuery: Hashable, Sendable {
             binds.append(.text(subscription))
             conditions += " and original_transaction_id = $\(binds.count)"
         }
+        if let product {
+            binds.append(.text(product))
+            conditions += " and product_id = $\(binds.count)"
+        }
         if let environment {
             binds.append(.text(environment.description))
             conditions += " and environment = $\(binds.count)"
         }
-        // One owner has few: a page would only tempt the planner to walk all subscriptions.
         let rows = try connection.query(
             """
             select \(EntitlementAnswer.columns)\(owner == nil ? "" : ", via, counts")
@@ -94,7 +124,7 @@ public struct EntitlementQuery: Hashable, Sendable {
             where valid_from <= $1 and $1 < valid_until
                 and (original_transaction_id, app_id) > ($2, $3::integer)\(conditions)
             order by original_transaction_id, app_id
-            \(owner == nil ? "limit \(pageSize)" : "")
+            \(limit.map { "limit \($0)" } ?? "")
             """,
             binds
         )
@@ -120,6 +150,11 @@ public struct EntitlementQuery: Hashable, Sendable {
             ) t
         ) a
         """
+}
+
+extension EntitlementAnswer {
+    /// The subscription that the answer is about.
+    var key: SubscriptionKey { SubscriptionKey(appID: appID, stream: originalTransactionID) }
 }
 
 /// How far the read models are behind the log.

@@ -57,7 +57,10 @@ struct Parameters {
     }
 
     func day(_ name: String) throws(ServiceProblem) -> String {
-        guard let text = values[name], text.utf8.count == 10, Timestamp(parsing: text) != nil else {
+        // Ten digits would be an instant.
+        guard let text = values[name], text.utf8.count == 10, text.contains("-"),
+            Timestamp(parsing: text) != nil
+        else {
             throw .parameter(name, "a day such as 2026-01-31")
         }
         return text

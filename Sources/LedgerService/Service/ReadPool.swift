@@ -10,7 +10,7 @@ internal import Synchronization
 package final class ReadPool: Sendable {
     private struct Job: Sendable {
         var pending: PendingResponse
-        var work: @Sendable (Connection) throws -> HTTPResponse
+        var work: @Sendable (Connection) throws -> HTTPResponse?
     }
 
     private struct State {
@@ -67,9 +67,13 @@ package final class ReadPool: Sendable {
     }
 
     /// Has a question answered for a request that waits already.
+    ///
+    /// - Parameters:
+    ///   - pending: what the answer is given to.
+    ///   - work: asks; nil where it has seen to it that the request is answered later.
     func complete(
         _ pending: PendingResponse,
-        _ work: @escaping @Sendable (Connection) throws -> HTTPResponse
+        _ work: @escaping @Sendable (Connection) throws -> HTTPResponse?
     ) {
         let isTaken = state.withLock { state in
             guard !state.isStopping, state.jobs.count < Self.waitingMax else { return false }
@@ -101,11 +105,11 @@ package final class ReadPool: Sendable {
                 if state.withLock({ $0.isStopping }) { return }
                 continue
             }
-            job.pending.complete(response(to: job, &session))
+            if let response = response(to: job, &session) { job.pending.complete(response) }
         }
     }
 
-    private func response(to job: Job, _ session: inout Connection?) -> HTTPResponse {
+    private func response(to job: Job, _ session: inout Connection?) -> HTTPResponse? {
         // A session that the server closed meanwhile is noticed by the first statement only.
         for attempt in 1...2 {
             let isFresh = session == nil

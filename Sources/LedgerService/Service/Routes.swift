@@ -7,8 +7,9 @@ extension Service {
     /// Where notifications are delivered.
     static let notificationsPath = "/v1/notifications"
 
-    /// Everything that can be asked. The service is looked up at each request, since the routes are
-    /// made before it.
+    /// Everything that can be asked.
+    ///
+    /// The service is looked up at each request, since the routes are made before it.
     static func routes(_ service: @escaping @Sendable () -> Service?) -> [Route] {
         func open(
             _ method: HTTPMethod,
@@ -32,11 +33,13 @@ extension Service {
         func query(
             _ path: String,
             _ roles: Set<APIToken.Role> = Set(APIToken.Role.allCases),
-            _ handler: @escaping @Sendable (Service, HTTPRequest) throws -> Answer
+            _ handler: @escaping @Sendable (Service, HTTPRequest, APIToken.Role) throws -> Answer
         ) -> Route {
             open(.get, path) { service, request in
-                if let refusal = service.refusal(of: request, roles) { return .answer(refusal) }
-                return try handler(service, request)
+                switch service.admission(of: request, roles) {
+                case .refused(let response): .answer(response)
+                case .admitted(let role): try handler(service, request, role)
+                }
             }
         }
         return [
@@ -46,20 +49,47 @@ extension Service {
                 bodyLimitBytes: Webhook.bodySizeMaxBytes,
                 contentTypes: ["application/json"]
             ) { $0.receive($1) },
+            open(.get, "/openapi.json") { _, _ in .answer(Self.document) },
             open(.get, "/healthz") { _, _ in .answer(.json("{\"status\":\"ok\"}")) },
             open(.get, "/readyz") { service, _ in .answer(service.readiness()) },
-            query("/metrics") { service, _ in service.metrics() },
-            query("/v1/entitlements") { try $0.entitlements($1) },
-            query("/v1/billing-recovery") { try $0.billingRecovery($1) },
-            query("/v1/churn") { try $0.churn($1) },
-            query("/v1/subscriptions/{id}/explanation") { try $0.explanation($1) },
-            query("/v1/subscriptions/{id}/events") { try $0.subscriptionEvents($1) },
-            query("/v1/events") { try $0.events($1) },
-            query("/v1/events/{position}/evidence", [.auditor]) { try $0.evidence($1) },
+            query("/metrics") { service, _, _ in service.metrics() },
+            query("/v1/entitlements") { service, request, _ in try service.entitlements(request) },
+            query("/v1/billing-recovery") { service, request, _ in
+                try service.billingRecovery(request)
+            },
+            query("/v1/churn") { service, request, _ in try service.churn(request) },
+            query("/v1/subscriptions/{id}/explanation") { service, request, _ in
+                try service.explanation(request)
+            },
+            query("/v1/subscriptions/{id}/events") { service, request, _ in
+                try service.subscriptionEvents(request)
+            },
+            query("/v1/events") { try $0.events($1, for: $2) },
+            query("/v1/events/{position}/evidence", [.auditor]) { service, request, _ in
+                try service.evidence(request)
+            },
         ]
     }
 
+    /// The OpenAPI document of these routes, `openapi.json` beside this file.
+    static var documentBytes: [UInt8] { PackageResources.openapi_json }
+
+    private static var document: HTTPResponse {
+        HTTPResponse(
+            status: 200,
+            contentType: "application/json",
+            headers: ["Cache-Control": "no-cache"],
+            body: documentBytes
+        )
+    }
+
     // MARK: - Who may
+
+    /// Whether a request may ask.
+    private enum RequestAdmission {
+        case admitted(APIToken.Role)
+        case refused(HTTPResponse)
+    }
 
     /// The address that a request came from, as far as it is sure.
     func client(_ request: HTTPRequest) -> IPAddress {
@@ -70,28 +100,29 @@ extension Service {
         )
     }
 
-    /// What a request without the right to ask is answered; nil where it may.
-    private func refusal(
+    private func admission(
         of request: HTTPRequest,
         _ roles: Set<APIToken.Role>
-    ) -> HTTPResponse? {
+    ) -> RequestAdmission {
         let verdict = gatekeeper.judge(
             authorization: request.headers["Authorization"],
             address: client(request).description
         )
         switch verdict {
         case .admitted(_, let role):
-            guard !roles.contains(role) else { return nil }
+            guard !roles.contains(role) else { return .admitted(role) }
             let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
-            return .problem(ServiceProblem.forbidden(wanted).problem)
+            return .refused(.problem(ServiceProblem.forbidden(wanted).problem))
         case .unknown:
             var response = HTTPResponse.problem(ServiceProblem.unauthorized.problem)
             response.headers["WWW-Authenticate"] = "Bearer"
-            return response
+            return .refused(response)
         case .tooMany(let seconds):
-            return .problem(ServiceProblem.tooMany.problem).retrying(after: seconds)
+            return .refused(.problem(ServiceProblem.tooMany.problem).retrying(after: seconds))
         case .unavailable:
-            return .problem(ServiceProblem.databaseUnavailable.problem).retrying(after: 5)
+            return .refused(
+                .problem(ServiceProblem.databaseUnavailable.problem).retrying(after: 5)
+            )
         }
     }
 

@@ -1,39 +1,70 @@
-internal import EventLog
+internal import Dispatch
 internal import HTTP
 internal import Ledger
 internal import Postgres
 
 /// The questions about read models. Each only looks up what was folded before.
 extension Service {
-    /// How many rows an answer may have at most.
-    private static let rowsMax: Int64 = 10_000
+    /// How many rows an answer without pages may have.
+    static let rowsMax = 10_000
+    /// How many days churn may be asked for at once.
+    private static let churnDaysMax: Int64 = 3660
 
     /// `GET /v1/entitlements`: who has access to what at an instant.
     func entitlements(_ request: HTTPRequest) throws -> Answer {
         let parameters = try Parameters(
             request,
-            allowing: ["owner", "subscription", "environment", "at", "after", "wait_ms"]
+            allowing: [
+                "owner", "subscription", "product", "environment", "at", "after", "wait_ms",
+                "cursor", "limit",
+            ]
         )
-        var query = EntitlementQuery(at: try parameters.instant("at") ?? now())
+        let wish = try PageWish(parameters, now: now())
+        var query = EntitlementQuery(at: wish.at)
         query.owner = try parameters.owner("owner")
         query.subscription = try parameters.stream("subscription")
+        query.product = try parameters.stream("product")
         query.environment = try parameters.environment()
-        guard query.owner != nil || query.subscription != nil else {
-            throw ServiceProblem.parameter("owner", "owner or subscription must be named")
+        guard query.owner != nil || query.subscription != nil || query.product != nil else {
+            throw ServiceProblem.parameter("owner", "owner, subscription or product must be named")
         }
         let asked = query
         return try waiting(for: parameters) { connection in
-            var json = JSONWriter()
-            json.beginObject()
-            json.member("at", asked.at)
-            json.key("entitlements")
-            json.beginArray()
-            for answer in try asked.answers(connection) { answer.write(to: &json) }
-            json.endArray()
-            json.endObject()
-            return .json(json.text)
+            let found = try asked.answers(after: wish.last, limit: wish.limit + 1, connection)
+            return Self.response(wish, found, to: request)
         }
     }
+
+    private static func response(
+        _ wish: PageWish,
+        _ found: [EntitlementAnswer],
+        to request: HTTPRequest
+    ) -> HTTPResponse {
+        let (answers, next) = wish.page(of: found, \.key)
+        var rows = JSONWriter()
+        rows.beginArray()
+        for answer in answers { answer.write(to: &rows) }
+        rows.endArray()
+        // The cursor that a client would keep with pages of "now" would be of another moment.
+        let tag = wish.isAtGiven || next == nil ? EntityTag.of(rows.bytes) : nil
+        if let tag, EntityTag.isKnown(tag, to: request) {
+            return HTTPResponse(status: 304, headers: ["ETag": tag, "Cache-Control": caching])
+        }
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("at", wish.at)
+        json.key("entitlements")
+        json.raw(rows.bytes)
+        json.member("next_cursor", next)
+        json.endObject()
+        var response = HTTPResponse.json(json.text)
+        response.headers["Cache-Control"] = caching
+        if let tag { response.headers["ETag"] = tag }
+        return response
+    }
+
+    /// Who keeps an answer asks each time whether it still holds.
+    private static let caching = "private, no-cache"
 
     /// Answers once the read models show a position, where one is asked for.
     private func waiting(
@@ -44,16 +75,36 @@ extension Service {
             return readers.answer(read)
         }
         let waitMs = try parameters.integer("wait_ms", in: 0...30_000) ?? 5000
+        let pending = PendingResponse()
         let deadline = ContinuousClock.now + .milliseconds(waitMs)
-        return readers.answer { connection in
-            // A projector needs milliseconds; each look takes less than one.
-            while try !Self.shows(position, connection) {
-                guard ContinuousClock.now < deadline else {
-                    throw ServiceProblem.behind(position)
-                }
-                Sleep.milliseconds(5)
+        answer(pending, when: position, before: deadline, pauseMilliseconds: 4, read)
+        return .later(pending)
+    }
+
+    /// Looks, and looks again after a pause in which no thread is held: who waits for what will
+    /// never come keeps nobody else from being answered.
+    private func answer(
+        _ pending: PendingResponse,
+        when position: Int64,
+        before deadline: ContinuousClock.Instant,
+        pauseMilliseconds pause: Int,
+        _ read: @escaping @Sendable (Connection) throws -> HTTPResponse
+    ) {
+        readers.complete(pending) { [self] connection in
+            if try Self.shows(position, connection) { return try read(connection) }
+            guard ContinuousClock.now < deadline else { throw ServiceProblem.behind(position) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(pause)) {
+                // A projector needs milliseconds; what takes longer need not be seen at once.
+                let next = min(pause * 2, 128)
+                self.answer(
+                    pending,
+                    when: position,
+                    before: deadline,
+                    pauseMilliseconds: next,
+                    read
+                )
             }
-            return try read(connection)
+            return nil
         }
     }
 
@@ -71,22 +122,35 @@ extension Service {
 
     /// `GET /v1/billing-recovery`: whose payment has failed and is not recovered yet.
     func billingRecovery(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["owner", "environment", "at"])
+        let parameters = try Parameters(
+            request,
+            allowing: ["owner", "environment", "at", "cursor", "limit", "format"]
+        )
+        let form = try Representation(request, parameters)
+        let wish = try PageWish(parameters, now: now())
         let query = BillingRecoveryQuery(
-            at: try parameters.instant("at") ?? now(),
+            at: wish.at,
             environment: try parameters.environment(),
             owner: try parameters.owner("owner")
         )
         return readers.answer { connection in
+            let found = try query.answers(after: wish.last, limit: wish.limit + 1, connection)
+            let (troubles, next) = wish.page(of: found, \.key)
+            if form == .csv {
+                var table = CSVTable(BillingTrouble.fieldNames)
+                for trouble in troubles { table.add(trouble.fields) }
+                return table.response(next: next)
+            }
             var json = JSONWriter()
             json.beginObject()
             json.member("at", query.at)
             json.key("billing_recovery")
             json.beginArray()
-            try query.forEach(connection) { $0.write(to: &json) }
+            for trouble in troubles { trouble.write(to: &json) }
             json.endArray()
+            json.member("next_cursor", next)
             json.endObject()
-            return .json(json.text)
+            return .json(json.text).varying
         }
     }
 
@@ -94,8 +158,11 @@ extension Service {
     func churn(_ request: HTTPRequest) throws -> Answer {
         let parameters = try Parameters(
             request,
-            allowing: ["from", "to", "by", "zone", "environment", "as_of", "currency"]
+            allowing: [
+                "from", "to", "by", "zone", "environment", "as_of", "currency", "table", "format",
+            ]
         )
+        let form = try Representation(request, parameters)
         let query = ChurnQuery(
             since: try parameters.day("from"),
             until: try parameters.day("to"),
@@ -105,25 +172,35 @@ extension Service {
             asOf: try parameters.instant("as_of") ?? now(),
             currency: parameters.text("currency")
         )
-        guard query.since < query.until else {
-            throw ServiceProblem.parameter("to", "the first day after the last, later than from")
+        try Self.check(query)
+        let named = try parameters.word("table", ChurnTable.self)
+        if named == .mrr, query.grouping == .cause {
+            throw ServiceProblem.parameter("table", "by=cause has subscribers only")
         }
-        for (name, text) in [("zone", query.zone), ("currency", query.currency ?? "")]
-        where text.utf8.contains(0) || text.utf8.count > 60 {
-            throw ServiceProblem.parameter(name, "at most 60 bytes without a zero byte")
-        }
+        // A file has one table.
+        let wanted = named ?? (form == .csv ? .subscribers : nil)
         return readers.answer { connection in
             do {
                 var json = JSONWriter()
                 json.beginObject()
-                json.key("subscribers")
-                try query.subscribers(connection).write(to: &json)
-                if query.grouping != .cause {
-                    json.key("mrr")
-                    try query.value(connection).write(to: &json)
+                for table in ChurnTable.allCases where wanted ?? table == table {
+                    if table == .mrr, query.grouping == .cause { continue }
+                    let answer =
+                        table == .mrr
+                        ? try query.value(connection) : try query.subscribers(connection)
+                    guard answer.rows.count <= Self.rowsMax else {
+                        throw ServiceProblem.tooLarge("ask for fewer months, from to")
+                    }
+                    if form == .csv {
+                        var file = CSVTable(answer.names)
+                        for row in answer.rows { file.add(row) }
+                        return file.response()
+                    }
+                    json.key(table.rawValue)
+                    answer.write(to: &json)
                 }
                 json.endObject()
-                return .json(json.text)
+                return .json(json.text).varying
             } catch let error as ReadModelError {
                 // What the database says of a zone, a day or a rate is about the question.
                 if error.sqlState == "P0002" {
@@ -135,112 +212,55 @@ extension Service {
         }
     }
 
-    // MARK: - The log
-
-    /// `GET /v1/subscriptions/{id}/explanation`: the timeline and the events behind it.
-    func explanation(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["environment", "at"])
-        let id = try Parameters.stream(request.parameter("id"), "id")
-        let environment = try parameters.environment()
-        let at = try parameters.instant("at")
-        return auditors.answer { connection in
-            let found = try Explanation.explanations(of: id, at: at, connection)
-                .filter { $0.app.environment == environment }
-            guard !found.isEmpty else {
-                throw ServiceProblem.notFound("no such subscription in \(environment)")
-            }
-            var json = JSONWriter()
-            json.beginObject()
-            json.key("explanations")
-            json.beginArray()
-            for explanation in found { explanation.write(to: &json) }
-            json.endArray()
-            json.endObject()
-            return .json(json.text)
-        }
+    /// What an answer about churn consists of.
+    private enum ChurnTable: String, CaseIterable {
+        case subscribers
+        case mrr
     }
 
-    /// `GET /v1/subscriptions/{id}/events`: what the log holds of a subscription.
-    func subscriptionEvents(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["environment"])
-        let id = try Parameters.stream(request.parameter("id"), "id")
-        let environment = try parameters.environment()
-        return auditors.answer { connection in
-            let found = try EventQuery(stream: id).streams(connection)
-                .filter { $0.app.environment == environment }
-            guard !found.isEmpty else {
-                throw ServiceProblem.notFound("no such subscription in \(environment)")
-            }
-            var json = JSONWriter()
-            json.beginObject()
-            json.key("events")
-            json.beginArray()
-            for stream in found { stream.write(to: &json) }
-            json.endArray()
-            json.endObject()
-            return .json(json.text)
+    private static func check(_ query: ChurnQuery) throws(ServiceProblem) {
+        let days = [query.since, query.until].compactMap { Timestamp(parsing: $0)?.milliseconds }
+        guard days.count == 2, days[0] < days[1] else {
+            throw .parameter("to", "the first day after the last, later than from")
+        }
+        guard days[1] - days[0] <= churnDaysMax * 86_400_000 else {
+            throw .parameter("to", "at most \(churnDaysMax) days after from")
+        }
+        for (name, text) in [("zone", query.zone), ("currency", query.currency ?? "")]
+        where text.utf8.contains(0) || text.utf8.count > 60 {
+            throw .parameter(name, "at most 60 bytes without a zero byte")
         }
     }
+}
 
-    /// `GET /v1/events/{position}/evidence`: what was received, byte for byte.
-    func evidence(_ request: HTTPRequest) throws -> Answer {
-        _ = try Parameters(request, allowing: [])
-        guard let position = Int64(request.parameter("position")), position > 0 else {
-            throw ServiceProblem.parameter("position", "a whole number from 1 on")
-        }
-        return auditors.answer { connection in
-            guard let evidence = try EventQuery.evidence(at: position, connection) else {
-                throw ServiceProblem.notFound("no event at \(position)")
-            }
-            return HTTPResponse(
-                status: 200,
-                contentType: evidence.form == .jws ? "application/jose" : "application/json",
-                headers: ["Cache-Control": "private, max-age=31536000, immutable"],
-                body: evidence.received
-            )
-        }
+extension HTTPResponse {
+    /// The same answer, which another `Accept` would have made another.
+    fileprivate var varying: HTTPResponse {
+        var response = self
+        response.headers["Vary"] = "Accept"
+        return response
     }
+}
 
-    /// `GET /v1/events`: what was appended after a position, in commit order.
-    func events(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["after", "limit", "wait_ms"])
-        let after = try parameters.integer("after", in: 0...Int64.max) ?? 0
-        let limit = Int(try parameters.integer("limit", in: 1...1000) ?? 100)
-        let waitMs = try parameters.integer("wait_ms", in: 0...30_000) ?? 0
-        let read: @Sendable (Connection) throws -> HTTPResponse = { connection in
-            let reader = LogReader(connection)
-            let apps = try reader.apps()
-            return Self.page(try reader.events(after: after, limit: limit), apps, after: after)
-        }
-        guard waitMs > 0 else { return auditors.answer(read) }
-        return feed.wait(
-            beyond: after,
-            within: .milliseconds(waitMs),
-            empty: Self.page([], [:], after: after),
-            read: read
-        )
-    }
+extension BillingTrouble {
+    /// The names of the fields of a table's row.
+    fileprivate static let fieldNames = [
+        "original_transaction_id", "environment", "bundle_id", "product_id", "app_account_token",
+        "state", "entitled", "entitled_apple", "access_until", "cause", "renewal_intent",
+        "opened_at", "expires_date", "grace_until", "grace_source", "grace_exhausted_at",
+        "retry_deadline", "days_unpaid_access", "amount_at_risk_milliunits", "currency",
+        "was_trial_conversion", "positions", "known_to_position",
+    ]
 
-    private static func page(
-        _ events: [StoredEvent],
-        _ apps: [Int32: AppKey],
-        after: Int64
-    ) -> HTTPResponse {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("events")
-        json.beginArray()
-        for event in events {
-            json.beginObject()
-            let app = apps[event.key.appID]
-            json.member("environment", app?.environment.description)
-            json.member("bundle_id", app?.bundleID)
-            event.writeMembers(to: &json)
-            json.endObject()
-        }
-        json.endArray()
-        json.member("next_after", events.last?.position ?? after)
-        json.endObject()
-        return .json(json.text)
+    /// The fields of a table's row.
+    fileprivate var fields: [String?] {
+        [
+            originalTransactionID, environment, bundleID, productID, appAccountToken?.description,
+            state, "\(entitled)", "\(entitledApple)", accessUntil?.description, cause,
+            renewalIntent, openedAt.description, expiresDate.description, graceUntil?.description,
+            graceSource, graceExhaustedAt?.description, retryDeadline.description,
+            daysUnpaidAccess, amountAtRisk.map { "\($0)" }, currency, "\(wasTrialConversion)",
+            positions.map { "\($0)" }.joined(separator: " "), "\(knownToPosition)",
+        ]
     }
 }

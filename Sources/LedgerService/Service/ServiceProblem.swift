@@ -26,6 +26,16 @@ struct ServiceProblem: Error, Hashable, Sendable {
         ServiceProblem(404, "not_found", "What is asked about is not there.", what)
     }
 
+    /// The answer would have more rows than an answer may have.
+    static func tooLarge(_ remedy: String) -> ServiceProblem {
+        ServiceProblem(
+            422,
+            "too_large",
+            "The answer would be larger than an answer may be.",
+            remedy
+        )
+    }
+
     /// No token, or none that is good.
     static let unauthorized = ServiceProblem(
         401,

@@ -1,0 +1,149 @@
+internal import Crypto
+internal import EventLog
+internal import HTTP
+internal import Ledger
+internal import Postgres
+
+/// The questions about the log: what was received, and how it came to what is shown.
+extension Service {
+    /// How many events with their evidence an answer may have: 20 kB each are usual.
+    private static let evidenceMax: Int64 = 100
+
+    /// `GET /v1/subscriptions/{id}/explanation`: the timeline and the events behind it.
+    func explanation(_ request: HTTPRequest) throws -> Answer {
+        let parameters = try Parameters(request, allowing: ["environment", "at"])
+        let id = try Parameters.stream(request.parameter("id"), "id")
+        let environment = try parameters.environment()
+        let at = try parameters.instant("at")
+        return auditors.answer { connection in
+            let found = try Explanation.explanations(of: id, at: at, connection)
+                .filter { $0.app.environment == environment }
+            guard !found.isEmpty else {
+                throw ServiceProblem.notFound("no such subscription in \(environment)")
+            }
+            let rows = found.reduce(0) { $0 + $1.events.count + $1.timeline.count }
+            guard rows <= Self.rowsMax else {
+                throw ServiceProblem.tooLarge("/v1/subscriptions/{id}/events has pages")
+            }
+            var json = JSONWriter()
+            json.beginObject()
+            json.key("explanations")
+            json.beginArray()
+            for explanation in found { explanation.write(to: &json) }
+            json.endArray()
+            json.endObject()
+            return .json(json.text)
+        }
+    }
+
+    /// `GET /v1/subscriptions/{id}/events`: what the log holds of a subscription.
+    func subscriptionEvents(_ request: HTTPRequest) throws -> Answer {
+        let parameters = try Parameters(request, allowing: ["environment", "after", "limit"])
+        let id = try Parameters.stream(request.parameter("id"), "id")
+        let environment = try parameters.environment()
+        let after = try parameters.integer("after", in: 0...Int64.max) ?? 0
+        let limit = Int(try parameters.integer("limit", in: 1...PageWish.limitMax) ?? 100)
+        return auditors.answer { connection in
+            let found = try EventQuery(stream: id).streams(connection)
+                .filter { $0.app.environment == environment }
+            guard !found.isEmpty else {
+                throw ServiceProblem.notFound("no such subscription in \(environment)")
+            }
+            var apps: [Int32: AppKey] = [:]
+            for stream in found {
+                for event in stream.events { apps[event.key.appID] = stream.app }
+            }
+            let events = found.flatMap(\.events).filter { $0.position > after }
+                .sorted { $0.position < $1.position }
+            return Self.page(events.prefix(limit).map { ($0, nil) }, apps, after: after)
+        }
+    }
+
+    /// `GET /v1/events/{position}/evidence`: what was received, byte for byte.
+    func evidence(_ request: HTTPRequest) throws -> Answer {
+        _ = try Parameters(request, allowing: [])
+        guard let position = Int64(request.parameter("position")), position > 0 else {
+            throw ServiceProblem.parameter("position", "a whole number from 1 on")
+        }
+        return auditors.answer { connection in
+            guard let evidence = try EventQuery.evidence(at: position, connection) else {
+                throw ServiceProblem.notFound("no event at \(position)")
+            }
+            return HTTPResponse(
+                status: 200,
+                contentType: evidence.form == .jws ? "application/jose" : "application/json",
+                headers: ["Cache-Control": "private, max-age=31536000, immutable"],
+                body: evidence.received
+            )
+        }
+    }
+
+    private enum Inclusion: String, CaseIterable {
+        case evidence
+    }
+
+    /// `GET /v1/events`: what was appended after a position, in commit order.
+    func events(_ request: HTTPRequest, for role: APIToken.Role) throws -> Answer {
+        let parameters = try Parameters(
+            request,
+            allowing: ["after", "limit", "wait_ms", "include"]
+        )
+        let after = try parameters.integer("after", in: 0...Int64.max) ?? 0
+        let hasEvidence = try parameters.word("include", Inclusion.self) != nil
+        let most = hasEvidence ? Self.evidenceMax : PageWish.limitMax
+        let limit = Int(try parameters.integer("limit", in: 1...most) ?? 100)
+        let waitMs = try parameters.integer("wait_ms", in: 0...30_000) ?? 0
+        guard !hasEvidence || role == .auditor else {
+            throw ServiceProblem.forbidden("auditor, for evidence")
+        }
+        let read: @Sendable (Connection) throws -> HTTPResponse = { connection in
+            let reader = LogReader(connection)
+            let apps = try reader.apps()
+            let events = try reader.events(after: after, limit: limit).map { event in
+                (event, hasEvidence ? try reader.evidence(of: event) : nil)
+            }
+            return Self.page(events, apps, after: after)
+        }
+        guard waitMs > 0 else { return auditors.answer(read) }
+        return feed.wait(
+            beyond: after,
+            within: .milliseconds(waitMs),
+            empty: Self.page([], [:], after: after),
+            read: read
+        )
+    }
+
+    private static func page(
+        _ events: [(StoredEvent, StoredEvidence?)],
+        _ apps: [Int32: AppKey],
+        after: Int64
+    ) -> HTTPResponse {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("events")
+        json.beginArray()
+        for (event, evidence) in events {
+            json.beginObject()
+            let app = apps[event.key.appID]
+            json.member("environment", app?.environment.description)
+            json.member("bundle_id", app?.bundleID)
+            event.writeMembers(to: &json)
+            if let evidence {
+                // What is not signed may be any bytes.
+                switch evidence.form {
+                case .jws:
+                    json.member(
+                        "signed_payload",
+                        String(decoding: evidence.received, as: UTF8.self)
+                    )
+                case .raw: json.member("received_base64", Base64.encode(evidence.received))
+                }
+            }
+            json.endObject()
+        }
+        json.endArray()
+        json.member("next_after", events.last?.0.position ?? after)
+        json.endObject()
+        return .json(json.text)
+    }
+}
