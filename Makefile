@@ -1,5 +1,6 @@
 # make demo     what subledger does, shown on a simulated company (about three minutes to build)
-# make test     all tests
+# make test     all tests in Swift
+# make contract made-up requests to a running server, which needs PyPI the first time
 #
 # Both first install the Debian packages that are missing and say which. The Swift toolchain (6.3)
 # must be there already: https://www.swift.org/install/linux/
@@ -8,11 +9,12 @@ SWIFT ?= swift
 SOURCES = Package.swift Sources Tests Projections schema
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build release format lint packages
+.PHONY: help demo test contract build release format lint packages
 
 help:
 	@echo "make demo    build and show what subledger does"
-	@echo "make test    run all tests"
+	@echo "make test    run all tests in Swift"
+	@echo "make contract  hold a running server to its OpenAPI document"
 	@echo "make build   build for debugging"
 	@echo "make release build the program: .build/release/subledger"
 	@echo "make format  bring the sources into the house's form"
@@ -23,6 +25,10 @@ demo: release
 
 test: packages
 	$(SWIFT) test --disable-xctest
+
+# schemathesis is installed below .build/ from PyPI.
+contract: build
+	Tests/http-contract/run .build/debug/subledger
 
 build: packages
 	$(SWIFT) build
