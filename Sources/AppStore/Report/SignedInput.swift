@@ -39,8 +39,9 @@ public enum SignedInput {
         )
     }
 
-    /// The payload of a signed text that nobody has verified: for telling what was refused, and
-    /// for nothing else. Nil where it is no JSON object.
+    /// The payload of a signed text that nobody has verified.
+    ///
+    /// It is for telling what was refused, and for nothing else.
     public static func unverifiedPayload(of text: [UInt8]) -> JSONDocument? {
         (try? CompactJWS(text)).flatMap { try? JSONDocument($0.payload) }
     }

@@ -5,7 +5,9 @@ package import Ledger
 package import Postgres
 internal import Synchronization
 
-/// A delivery that was turned away. What it says of its content nobody vouches for.
+/// A delivery that was turned away.
+///
+/// What it says of its content nobody vouches for.
 package struct RefusedDelivery: Hashable, Sendable {
     /// When it came.
     package var at: Timestamp
