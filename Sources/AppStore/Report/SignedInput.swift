@@ -41,7 +41,7 @@ public enum SignedInput {
 
     /// The payload of a signed text that nobody has verified.
     ///
-    /// It is for telling what was refused, and for nothing else.
+    /// It is for telling what was refused, and for nothing else; nil where it is no JSON object.
     public static func unverifiedPayload(of text: [UInt8]) -> JSONDocument? {
         (try? CompactJWS(text)).flatMap { try? JSONDocument($0.payload) }
     }
