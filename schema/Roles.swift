@@ -47,6 +47,16 @@ public struct Roles: Hashable, Sendable {
         applied(to: Schema.roles).split(separator: "\n").map { String($0) }
     }
 
+    /// The statements that make a login which may serve: everything but own the log.
+    public func login(_ name: String) -> [String] {
+        let login = Self.quoted(name)
+        let granted = [appender, projector, reader, auditor].map { Self.quoted($0) }
+        return [
+            "create role \(login) login;",
+            "grant \(granted.joined(separator: ", ")) to \(login);",
+        ]
+    }
+
     /// An identifier as SQL quotes it.
     public static func quoted(_ name: String) -> String {
         "\""

@@ -36,6 +36,11 @@ public enum Schema {
         migration(9, "policy", PackageResources._009_policy_sql),
         migration(10, "fx_rate", PackageResources._010_fx_rate_sql),
         migration(11, "service", PackageResources._011_service_sql),
+        migration(
+            12,
+            "quarantine_resolution",
+            PackageResources._012_quarantine_resolution_sql
+        ),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

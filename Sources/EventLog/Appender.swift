@@ -1,3 +1,4 @@
+internal import Crypto
 internal import Ledger
 public import Postgres
 
@@ -59,24 +60,49 @@ public final class Appender {
     /// - Returns: whether it was new.
     @discardableResult
     public func quarantine(_ document: QuarantinedDocument) throws(EventLogError) -> Bool {
+        try quarantine(document, bytesPerDayMax: nil) == .kept
+    }
+
+    /// Keeps a genuine document that could not become an event, unless too much of that kind was
+    /// kept today, which is since midnight UTC by the database's clock.
+    ///
+    /// - Parameters:
+    ///   - document: what to keep; bytes that are there already count as kept, whatever the limit.
+    ///   - bytesPerDayMax: how many bytes may be kept in a day, those of all programs together;
+    ///     nil for any number.
+    /// - Returns: whether it is kept now.
+    /// - Throws: `EventLogError` when it is not known to be kept.
+    public func quarantine(
+        _ document: QuarantinedDocument,
+        bytesPerDayMax: Int64?
+    ) throws(EventLogError) -> QuarantineOutcome {
         try translated("quarantine a document") {
             let app = try document.app.map { try references.appID($0, connection) }
             let rows = try connection.query(
                 """
                 insert into ledger.quarantine (stream, digest, reason, app_id, claimed_stream,
                     event_key, received)
-                values ('sha256:' || encode(sha256($1), 'hex'), sha256($1), $2, $3::integer,
-                    $4, $5, $1)
+                select 'sha256:' || encode(sha256($1), 'hex'), sha256($1), $2, $3::integer,
+                    $4, $5, $1
+                where $6::bigint is null or $6::bigint >= octet_length($1) + (
+                    select coalesce(sum(octet_length(received)), 0) from ledger.quarantine
+                    where recorded_at >= date_trunc('day', now(), 'UTC'))
                 on conflict (stream) do nothing
                 returning stream
                 """,
                 [
                     .bytes(document.received), .text(document.reason),
                     .int(app.map { Int64($0) }), .text(Self.cleaned(document.stream)),
-                    .text(Self.cleaned(document.eventKey)),
+                    .text(Self.cleaned(document.eventKey)), .int(bytesPerDayMax),
                 ]
             )
-            return rows.count == 1
+            if rows.count == 1 { return .kept }
+            guard bytesPerDayMax != nil else { return .keptBefore }
+            let known = try connection.query(
+                "select from ledger.quarantine where stream = 'sha256:' || encode($1, 'hex')",
+                [.bytes(SHA256.digest(document.received))]
+            )
+            return known.count == 1 ? .keptBefore : .full
         }
     }
 

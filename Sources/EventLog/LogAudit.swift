@@ -59,13 +59,60 @@ public struct LogAudit {
         }
     }
 
+    /// Checks the last batches of the log and that the head is theirs: a quick look, which finds
+    /// what was cut off or put behind the end, and changes near it.
+    ///
+    /// - Parameter count: how many batches to hash again.
+    /// - Returns: what was found; `events` counts those that were hashed.
+    /// - Throws: `EventLogError` when the log could not be read.
+    public func runTail(batches count: Int64) throws(EventLogError) -> Report {
+        do {
+            return try connection.transaction("begin isolation level repeatable read read only") {
+                _ in
+                let rows = try connection.query(
+                    """
+                    select first_position, previous from ledger.batch
+                    order by first_position desc limit $1
+                    """,
+                    [.int(count)]
+                )
+                guard rows.count > 0 else { return try runInside(nil) { _ in } }
+                let start = Start(
+                    position: (rows.int(rows.count - 1, 0) ?? 1) - 1,
+                    link: rows.bytes(rows.count - 1, 1) ?? []
+                )
+                var report = try runInside(nil, from: start) { _ in }
+                report.events = max(0, report.events - start.position)
+                return report
+            }
+        } catch {
+            throw EventLogError.made(from: error, doing: "audit the end of the log")
+        }
+    }
+
+    /// Where an audit begins.
+    private struct Start {
+        /// The last position before it.
+        var position: Int64
+        /// The link up to there.
+        var link: [UInt8]
+    }
+
     /// Checks the log as the session's own transaction sees it.
     func runInside(_ kept: AuditHead?, _ progress: (Int64) -> Void) throws -> Report {
+        try runInside(kept, from: Start(position: 0, link: Chain.genesis), progress)
+    }
+
+    private func runInside(
+        _ kept: AuditHead?,
+        from start: Start,
+        _ progress: (Int64) -> Void
+    ) throws -> Report {
         let head = try reader.head()
         let apps = try reader.apps()
         var headers = HeaderCache(connection)
-        var link = Chain.genesis
-        var position: Int64 = 0
+        var link = start.link
+        var position = start.position
         var isKept = kept == nil || kept?.position == 0
         func report(_ at: Int64, _ what: String) -> Report {
             Report(

@@ -1,6 +1,7 @@
 internal import AppStore
 internal import EventLog
 internal import Ledger
+internal import Postgres
 
 /// What is to become of a document that Apple signed for one of our apps.
 enum Admission: Sendable {
@@ -69,6 +70,24 @@ extension Admission {
             document.bundleID == nil
             ? .unattributed(event, isUnrecognised: isUnrecognised)
             : .event(event, isUnrecognised: isUnrecognised)
+    }
+}
+
+extension Admission {
+    /// The bundle ids of the apps that have a stream in the environment of an event that names none.
+    static func owners(
+        of event: NewEvent,
+        _ connection: Connection
+    ) throws(PostgresError) -> Set<String> {
+        let rows = try connection.query(
+            """
+            select distinct app.bundle_id
+            from ledger.event join ledger.app using (app_id)
+            where event.stream = $1 and app.environment = $2
+            """,
+            [.text(event.stream), .text("\(event.app.environment)")]
+        )
+        return Set((0..<rows.count).compactMap { rows.text($0, 0) })
     }
 }
 

@@ -35,6 +35,9 @@ public struct Configuration: Hashable, Sendable {
     /// The apps, in the order of the file.
     public var apps: [App] = []
 
+    /// How `serve` runs.
+    package var service = ServiceSettings()
+
     /// The name that is looked for where no file is named.
     public static let defaultPath = "subledger.json"
 

@@ -33,6 +33,9 @@ extension Configuration {
         for app in reader.list("apps", of: "an app is an object: {\"bundle_id\": …}") {
             if let app = App(app, folder: folder(of: path)) { apps.append(app) }
         }
+        if let section = reader.object("service") {
+            service = ServiceSettings(section, folder: folder(of: path))
+        }
         var bundles: Set<String> = []
         for (index, app) in apps.enumerated() where !bundles.insert(app.bundleID).inserted {
             reader.report(

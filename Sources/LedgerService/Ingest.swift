@@ -159,15 +159,7 @@ public final class Ingest {
                 case .admitted(.unattributed(var event, let isUnrecognised)) =
                     batch.lines[index].judgement
             else { continue }
-            let rows = try connection.query(
-                """
-                select distinct app.bundle_id
-                from ledger.event join ledger.app using (app_id)
-                where event.stream = $1 and app.environment = $2
-                """,
-                [.text(event.stream), .text("\(event.app.environment)")]
-            )
-            var owners = Set((0..<rows.count).compactMap { rows.text($0, 0) })
+            var owners = try Admission.owners(of: event, connection)
             for other in batch.events
             where other.stream == event.stream && other.app.environment == event.app.environment {
                 owners.insert(other.app.bundleID)

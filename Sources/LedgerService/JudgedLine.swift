@@ -28,23 +28,25 @@ struct JudgedLine: Sendable {
             guard !SignedInput.isBlank(bytes) else { return nil }
             switch SignedInput.signedText(ofLine: bytes) {
             case .failure(let rejection): judgement = .rejected(rejection)
-            case .success(let text): judgement = Self.judge(text, verifier, now)
+            case .success(let text): judgement = Judgement(of: text, verifier, now: now)
             }
         }
     }
+}
 
-    private static func judge(
-        _ text: [UInt8],
-        _ verifier: Verifier,
-        _ now: Timestamp
-    ) -> Judgement {
+extension JudgedLine.Judgement {
+    /// Decides what is to become of a signed text.
+    init(of text: [UInt8], _ verifier: Verifier, now: Timestamp) {
         switch verifier.verify(text, now: now) {
-        case .undecided(let rejection): return .rejected(rejection)
+        case .undecided(let rejection): self = .rejected(rejection)
         case .rejected(let rejection):
-            guard rejection.belongsInQuarantine else { return .rejected(rejection) }
+            guard rejection.belongsInQuarantine else {
+                self = .rejected(rejection)
+                return
+            }
             let document = QuarantinedDocument(received: text, reason: rejection.reason.rawValue)
-            return .admitted(.quarantine(document, detail: rejection.detail))
-        case .trusted(let document): return .admitted(Admission(document))
+            self = .admitted(.quarantine(document, detail: rejection.detail))
+        case .trusted(let document): self = .admitted(Admission(document))
         }
     }
 }

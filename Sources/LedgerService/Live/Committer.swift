@@ -16,6 +16,8 @@ package final class Committer: Sendable {
         case kept(AppendOutcome)
         /// It is not known to be kept: the sender must send it again.
         case failed(EventLogError)
+        /// It is not kept: too much was quarantined today.
+        case quarantineFull
     }
 
     /// How much may wait, and how long.
@@ -28,6 +30,8 @@ package final class Committer: Sendable {
         package var sandboxShare = 20
         /// How long a batch is tried again while the database is away.
         package var patience = Duration.seconds(3)
+        /// How many bytes may be quarantined in a day, those of all programs together.
+        package var quarantineBytesPerDay = ServiceSettings.quarantineBytesPerDayDefault
 
         /// The limits that `serve` has.
         package init() {}
@@ -51,6 +55,7 @@ package final class Committer: Sendable {
 
     private let limits: Limits
     private let connect: @Sendable () throws -> Connection
+    private let quarantineIsFull: @Sendable (Int) -> Void
     private let committed: @Sendable () -> Void
     private let state = Mutex(State())
     private let work = DispatchSemaphore(value: 0)
@@ -65,13 +70,16 @@ package final class Committer: Sendable {
     ///   - connect: opens a session that may append; called again when one is lost.
     ///   - committed: called after each transaction that appended something, on the committer's
     ///     thread.
+    ///   - quarantineIsFull: called with the size of each document that was not kept for that.
     package init(
         limits: Limits = Limits(),
         connect: @escaping @Sendable () throws -> Connection,
-        committed: @escaping @Sendable () -> Void = {}
+        committed: @escaping @Sendable () -> Void = {},
+        quarantineIsFull: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
         self.limits = limits
         self.connect = connect
+        self.quarantineIsFull = quarantineIsFull
         self.committed = committed
         DispatchQueue(label: "subledger.committer").async { [self] in run() }
     }
@@ -168,7 +176,7 @@ package final class Committer: Sendable {
                     current = try Appender(connect())
                     appender = current
                 }
-                let receptions = try Self.write(batch, current)
+                let receptions = try write(batch, current)
                 state.withLock { $0.isAway = false }
                 return receptions
             } catch {
@@ -187,7 +195,7 @@ package final class Committer: Sendable {
         }
     }
 
-    private static func write(_ batch: [Waiting], _ appender: Appender) throws -> [Reception] {
+    private func write(_ batch: [Waiting], _ appender: Appender) throws -> [Reception] {
         var events: [NewEvent] = []
         for waiting in batch {
             if case .event(let event, _) = waiting.admission { events.append(event) }
@@ -201,8 +209,7 @@ package final class Committer: Sendable {
                 }
                 return .kept(outcome)
             case .quarantine(let document, _):
-                try appender.quarantine(document)
-                return .kept(.quarantined(reason: document.reason))
+                return try quarantine(document, appender)
             case .unattributed(let event, _):
                 let document = QuarantinedDocument(
                     received: event.received,
@@ -210,10 +217,22 @@ package final class Committer: Sendable {
                     stream: event.stream,
                     eventKey: event.eventKey
                 )
-                try appender.quarantine(document)
-                return .kept(.quarantined(reason: document.reason))
+                return try quarantine(document, appender)
             }
         }
+    }
+
+    private func quarantine(
+        _ document: QuarantinedDocument,
+        _ appender: Appender
+    ) throws -> Reception {
+        let outcome = try appender.quarantine(
+            document,
+            bytesPerDayMax: limits.quarantineBytesPerDay
+        )
+        guard outcome == .full else { return .kept(.quarantined(reason: document.reason)) }
+        quarantineIsFull(document.received.count)
+        return .quarantineFull
     }
 }
 

@@ -5,12 +5,16 @@ extension Service {
     /// `GET /metrics`: what Prometheus reads.
     func metrics() -> Answer {
         // What only the database knows is left out while it is away; the rest is told all the same.
-        readers.answer { connection in
+        auditors.answer { connection in
             let rows = try connection.query(
                 """
                 select (select position from ledger.head),
                     (select count(*) from (select distinct stream, app_id from ledger.mark) m),
-                    (select count(*) from read_model.parked)
+                    (select count(*) from read_model.parked),
+                    (select coalesce(sum(octet_length(received)), 0) from ledger.quarantine
+                        where recorded_at >= date_trunc('day', now(), 'UTC')),
+                    (select count(*) from ledger.quarantine q where not exists (
+                        select from ledger.quarantine_resolution r where r.stream = q.stream))
                 """
             )
             var page = MetricsPage()
@@ -28,6 +32,16 @@ extension Service {
                 "subledger_parked_streams",
                 "Subscriptions that could not be folded.",
                 Double(rows.int(0, 2) ?? 0)
+            )
+            page.gauge(
+                "subledger_quarantine_bytes_day",
+                "Bytes quarantined since midnight UTC.",
+                Double(rows.int(0, 3) ?? 0)
+            )
+            page.gauge(
+                "subledger_quarantine_unresolved",
+                "Quarantined documents that nobody has dealt with.",
+                Double(rows.int(0, 4) ?? 0)
             )
             self.addOwn(to: &page)
             return HTTPResponse(
@@ -47,6 +61,23 @@ extension Service {
                 "subledger_notifications_total",
                 [("reason", reason)],
                 Double(webhook.measures.value(of: reason))
+            )
+        }
+        page.gauge(
+            "subledger_quarantine_bytes_day_limit",
+            "Bytes that may be quarantined in a day.",
+            Double(options.quarantineBytesPerDay)
+        )
+        page.family(
+            "subledger_refusals_outnumber",
+            "gauge",
+            "1 while more deliveries were refused than accepted in the last ten minutes."
+        )
+        for standing in watch.standings {
+            page.sample(
+                "subledger_refusals_outnumber",
+                [("environment", standing.origin.rawValue)],
+                standing.isOutnumbered ? 1 : 0
             )
         }
         page.counter(

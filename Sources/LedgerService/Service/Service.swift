@@ -15,9 +15,11 @@ package final class Service: Sendable {
         /// The networks that may deliver notifications; empty for any.
         package var deliverers: [AddressRange] = []
         /// How many questions are answered at once.
-        package var readers = 4
+        package var readers = Int(ServiceSettings.readersDefault)
         /// How long a request may wait for `after`.
         package var waitMax = Duration.seconds(30)
+        /// How many bytes may be quarantined in a day.
+        package var quarantineBytesPerDay = ServiceSettings.quarantineBytesPerDayDefault
         /// The program's version, for its metrics.
         package var version = ""
 
@@ -60,6 +62,7 @@ package final class Service: Sendable {
     let projection: LiveProjection
     let webhook: Webhook
     let refusals: RefusalBook
+    let watch: DeliveryWatch
     let gatekeeper: Gatekeeper
     let readers: ReadPool
     let auditors: ReadPool
@@ -103,9 +106,29 @@ package final class Service: Sendable {
         )
         let feed = Feed(pool: auditors, connect: sessions.auditor)
         self.feed = feed
-        committer = Committer(connect: sessions.appender) {
-            projection.wake()
-            feed.wake()
+        var limits = Committer.Limits()
+        limits.quarantineBytesPerDay = options.quarantineBytesPerDay
+        committer = Committer(
+            limits: limits,
+            connect: sessions.appender,
+            committed: {
+                projection.wake()
+                feed.wake()
+            },
+            quarantineIsFull: { sizeBytes in
+                log.write(.error, "quarantine_full") { json in
+                    json.member("limit_bytes_day", options.quarantineBytesPerDay)
+                    json.member("size_bytes", sizeBytes)
+                }
+            }
+        )
+        watch = DeliveryWatch { standing in
+            log.write(.error, "refusals_outnumber") { json in
+                json.member("environment", standing.origin.rawValue)
+                json.member("refused", standing.count.refused)
+                json.member("accepted", standing.count.accepted)
+                json.member("window_seconds", DeliveryWatch.window.components.seconds)
+            }
         }
         refusals = RefusalBook(connect: sessions.appender)
         gatekeeper = Gatekeeper(connect: sessions.auditor)
@@ -113,6 +136,7 @@ package final class Service: Sendable {
             verifier: verifier,
             committer: committer,
             refusals: refusals,
+            watch: watch,
             now: now
         )
         // The routes need the whole service, the service the port that the server has got.

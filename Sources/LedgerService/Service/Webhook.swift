@@ -27,10 +27,13 @@ package final class Webhook: Sendable {
     package static let bodySizeMaxBytes = 384 * 1024
     /// After how many seconds a sender should try again.
     static let retrySeconds = 30
+    /// The same where nothing more is quarantined today.
+    static let quarantineRetrySeconds = 3600
 
     private let verifier: Verifier
     private let committer: Committer
     private let refusals: RefusalBook
+    private let watch: DeliveryWatch?
     private let now: @Sendable () -> Timestamp
     /// What was measured.
     package let measures = Measures()
@@ -41,16 +44,19 @@ package final class Webhook: Sendable {
     ///   - verifier: knows the anchors and the accepted apps.
     ///   - committer: writes what is accepted.
     ///   - refusals: remembers what is not.
+    ///   - watch: sees when more is refused than accepted.
     ///   - now: our clock.
     package init(
         verifier: Verifier,
         committer: Committer,
         refusals: RefusalBook,
+        watch: DeliveryWatch? = nil,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.verifier = verifier
         self.committer = committer
         self.refusals = refusals
+        self.watch = watch
         self.now = now
     }
 
@@ -105,6 +111,11 @@ package final class Webhook: Sendable {
         let isTaken = committer.submit(admission) { [self] reception in
             let settled = Self.settled(reception)
             measures.count(settled.reason)
+            if settled.status == 200 {
+                watch?.note(admission.origin, isAccepted: true)
+            } else if case .quarantineFull = reception {
+                watch?.note(admission.origin, isAccepted: false)
+            }
             if isUnrecognised, settled.reason == "stored" { measures.unrecognised.add(1) }
             answer(settled)
         }
@@ -144,6 +155,13 @@ package final class Webhook: Sendable {
                 reason: "quarantined",
                 detail: "it is kept aside and nothing follows from it: \(reason)"
             )
+        case .quarantineFull:
+            Answer(
+                status: 503,
+                reason: "quarantine_full",
+                detail: "it cannot become an event, and no more is kept aside today",
+                retryAfterSeconds: Self.quarantineRetrySeconds
+            )
         case .failed(let error):
             // The database's own words may name hosts; they are for the log, not for strangers.
             Answer(
@@ -173,6 +191,7 @@ package final class Webhook: Sendable {
             refusal.noteClaims(ofPayload: payload)
         }
         refusals.add(refusal)
+        watch?.note(DeliveryWatch.Origin(refusal.environment), isAccepted: false)
         let isTemporary = rejection.reason.isTemporary
         return Answer(
             status: isTemporary ? 503 : rejection.reason == .tooLarge ? 413 : 400,
@@ -202,6 +221,18 @@ package final class Webhook: Sendable {
     }
 }
 
+extension Admission {
+    /// Where it belongs, for the watch.
+    fileprivate var origin: DeliveryWatch.Origin {
+        switch self {
+        case .event(let event, _), .unattributed(let event, _):
+            DeliveryWatch.Origin("\(event.app.environment)")
+        case .quarantine(let document, _):
+            DeliveryWatch.Origin(document.app.map { "\($0.environment)" })
+        }
+    }
+}
+
 extension Webhook {
     /// What a webhook measures.
     package final class Measures: Sendable {
@@ -211,7 +242,10 @@ extension Webhook {
 
         /// The reasons by which deliveries are counted: all that an answer can have.
         package static let reasons =
-            ["stored", "duplicate", "conflict", "quarantined", "busy", "database_unavailable"]
+            [
+                "stored", "duplicate", "conflict", "quarantined", "quarantine_full", "busy",
+                "database_unavailable",
+            ]
             + Reason.allCases.map(\.rawValue)
 
         init() {
