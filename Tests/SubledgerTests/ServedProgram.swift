@@ -26,6 +26,7 @@ final class ServedProgram {
     let folder: WorkingFolder
     let database: TestDatabase
     private let isDurable: Bool
+    private let conninfo: String
     private(set) var process = Process()
     private(set) var port = 0
     private var errors = Pipe()
@@ -35,6 +36,7 @@ final class ServedProgram {
         folder = try WorkingFolder()
         database = try TestDatabase.create(on: server)
         isDurable = server === TestServer.durable
+        conninfo = database.conninfo
         let words = ["simulate", "--subscriptions", "\(subscriptions)", "--seed", "11"]
         let simulated = try Subledger.run(
             words + ["--out", "n.ndjson", "--root", "r.pem"],
@@ -45,6 +47,15 @@ final class ServedProgram {
         try start()
     }
 
+    /// The service on what is there already, logged in as somebody.
+    init(in folder: WorkingFolder, database: TestDatabase, conninfo: String) throws {
+        self.folder = folder
+        self.database = database
+        self.conninfo = conninfo
+        isDurable = false
+        try start()
+    }
+
     deinit { kill() }
 
     /// Starts the service and waits until it listens.
@@ -52,8 +63,10 @@ final class ServedProgram {
         errors = Pipe()
         var words = ["serve", "--listen", "127.0.0.1:0", "--root", "r.pem"]
         words += ["--accept-bundle", "com.example.subledger"]
+        // The test server's usual login is its superuser.
+        if conninfo == database.conninfo { words.append("--allow-owner") }
         if !isDurable { words.append("--allow-unsafe-server") }
-        process = Subledger.process(words, in: folder.path, database: database.conninfo)
+        process = Subledger.process(words, in: folder.path, database: conninfo)
         process.standardOutput = FileHandle.nullDevice
         process.standardError = errors
         try process.run()

@@ -1,3 +1,4 @@
+internal import HTTP
 internal import Ledger
 internal import LedgerService
 
@@ -9,7 +10,8 @@ enum ConfigCheckCommand {
         options: [.config, .json],
         details: """
             The format is described in docs/configuration.md. Nothing is changed and no database
-            is needed; certificate files are opened.
+            is needed; certificate files are opened. What is shown of the service is what the file
+            and variables such as SUBLEDGER_LISTEN come to together.
             """,
         run: run
     )
@@ -21,12 +23,20 @@ enum ConfigCheckCommand {
         for warning in try Acceptance(configuration).warnings(now: .now) {
             printError("subledger: warning: \(warning)")
         }
+        let settings = try ServiceSettings(arguments, configuration)
+        if let contradiction = settings.contradiction { throw CommandFailure.input(contradiction) }
+        if let certificate = settings.tlsCertificate, let key = settings.tlsKey {
+            _ = try TLSIdentity(certificateFile: certificate, keyFile: key)
+        }
         let output = Output.standard()
         if arguments.has("--json") {
-            try output.line(json(configuration))
+            try output.line(json(configuration, settings))
         } else {
             try output.table(table(configuration))
             if configuration.apps.isEmpty { try output.line("no apps: nothing would be accepted") }
+            let listen = settings.listen ?? ServiceSettings.listenDefault
+            let tls = settings.tlsKey == nil ? "no TLS of its own" : "TLS"
+            try output.line("serve would listen on \(listen), \(tls)")
         }
         try output.flush()
         return .done
@@ -54,7 +64,10 @@ enum ConfigCheckCommand {
         return table
     }
 
-    private static func json(_ configuration: Configuration) -> String {
+    private static func json(
+        _ configuration: Configuration,
+        _ settings: ServiceSettings
+    ) -> String {
         var json = JSONWriter(pretty: true)
         json.beginObject()
         json.key("apps")
@@ -74,7 +87,31 @@ enum ConfigCheckCommand {
             json.endObject()
         }
         json.endArray()
+        json.key("service")
+        write(settings, to: &json)
         json.endObject()
         return json.text
+    }
+
+    private static func write(_ settings: ServiceSettings, to json: inout JSONWriter) {
+        json.beginObject()
+        json.member("listen", (settings.listen ?? ServiceSettings.listenDefault).description)
+        json.member("tls_certificate", settings.tlsCertificate)
+        json.member("tls_key", settings.tlsKey)
+        json.key("trusted_proxies")
+        json.beginArray()
+        for proxy in settings.trustedProxies ?? [] { json.string(proxy.description) }
+        json.endArray()
+        json.member("apple_only", settings.appleOnly ?? false)
+        json.member(
+            "drain_seconds",
+            settings.drainSeconds ?? ServiceSettings.drainSecondsDefault
+        )
+        json.member("readers", settings.readers ?? ServiceSettings.readersDefault)
+        json.member(
+            "quarantine_bytes_per_day",
+            settings.quarantineBytesPerDay ?? ServiceSettings.quarantineBytesPerDayDefault
+        )
+        json.endObject()
     }
 }

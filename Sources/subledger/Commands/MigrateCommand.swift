@@ -11,6 +11,11 @@ enum MigrateCommand {
         options: [
             .database, .config,
             .flag("--print-roles", "print the SQL that makes the roles, for a DBA, and stop"),
+            .value(
+                "--print-login",
+                "NAME",
+                "print the SQL that makes a login for `serve`, and stop"
+            ),
         ],
         details: """
             On the embedded server every command does this by itself. On any other server only
@@ -26,6 +31,13 @@ enum MigrateCommand {
         let output = Output.standard()
         if arguments.has("--print-roles") {
             for statement in try roles(arguments, configuration).statements {
+                try output.line(statement)
+            }
+            try output.flush()
+            return .done
+        }
+        if let name = arguments.value("--print-login") {
+            for statement in try roles(arguments, configuration).login(name) {
                 try output.line(statement)
             }
             try output.flush()

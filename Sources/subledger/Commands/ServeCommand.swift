@@ -22,13 +22,15 @@ enum ServeCommand {
             .list("--trusted-proxy", "NETWORK", "believe X-Forwarded-For from there; repeats"),
             .flag("--apple-only", "take deliveries from Apple's network 17.0.0.0/8 alone"),
             .value("--drain", "SECONDS", "how long requests may take after SIGTERM (default 20)"),
-            .allowUnsafeServer,
+            .value("--readers", "N", "how many questions are answered at once (default 4)"),
+            .allowUnsafeServer, .allowOwner,
         ],
         details: """
             POST /v1/notifications takes App Store Server Notifications V2 of both environments; 200
             is answered after the commit. Questions need a token: `subledger token create`.
             /healthz and /readyz need none. SIGTERM and Ctrl-C answer what was accepted and end;
-            SIGHUP reads the tokens again. What happens goes to standard error, one JSON object a
+            SIGHUP reads the tokens again. The section "service" of subledger.json and variables such
+            as SUBLEDGER_LISTEN say the same as the options, which are the strongest. What happens goes to standard error, one JSON object a
             line.
             """,
         run: run
@@ -40,10 +42,12 @@ enum ServeCommand {
         _ = try arguments.operands()
         let configuration = try Configuration.find(arguments)
         let acceptance = try Acceptance(arguments, configuration)
-        let options = try options(arguments)
-        let drain = try arguments.integer("--drain", in: 0...600) ?? 20
+        let settings = try ServiceSettings(arguments, configuration)
+        let options = try options(settings)
+        let drain = settings.drainSeconds ?? ServiceSettings.drainSecondsDefault
         let database = try Database.open(arguments, configuration)
         try database.refuseUnsafeServer(arguments)
+        try database.refuseOwner(arguments)
         if let configuration { try IngestCommand.storeRules(configuration, in: database) }
 
         let log = ServiceLog(descriptor: 2) { .now }
@@ -99,40 +103,60 @@ enum ServeCommand {
         }
     }
 
-    private static func options(_ arguments: Arguments) throws -> Service.Options {
-        let text = arguments.value("--listen") ?? "127.0.0.1:8080"
-        guard let colon = text.lastIndex(of: ":"),
-            let port = UInt16(text[text.index(after: colon)...])
-        else {
-            throw CommandFailure.usage("--listen takes ADDRESS:PORT, not “\(text)”")
-        }
-        var host = text[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-        guard let address = IPAddress(host) else {
-            throw CommandFailure.usage(
-                "--listen takes an IPv4 or IPv6 address such as 127.0.0.1 or [::], not “\(host)”"
-            )
-        }
-        var http = HTTPServerConfiguration(address: address, port: port)
-        switch (arguments.value("--tls-certificate"), arguments.value("--tls-key")) {
-        case (nil, nil): break
-        case (let certificate?, let key?):
+    private static func options(_ settings: ServiceSettings) throws -> Service.Options {
+        let listen = settings.listen ?? ServiceSettings.listenDefault
+        var http = HTTPServerConfiguration(address: listen.address, port: listen.port)
+        if let contradiction = settings.contradiction { throw CommandFailure.usage(contradiction) }
+        if let certificate = settings.tlsCertificate, let key = settings.tlsKey {
             http.tls = try TLSIdentity(certificateFile: certificate, keyFile: key)
-        default:
-            throw CommandFailure.usage("--tls-certificate and --tls-key belong together")
         }
-        for proxy in arguments.values("--trusted-proxy") {
-            guard let range = AddressRange(proxy) else {
-                throw CommandFailure.usage("--trusted-proxy takes 10.0.0.0/8, not “\(proxy)”")
-            }
-            http.addressLimitExemptions.append(range)
-        }
+        http.addressLimitExemptions = settings.trustedProxies ?? []
         var options = Service.Options(http: http)
         options.trustedProxies = http.addressLimitExemptions
         options.version = Program.version
-        if arguments.has("--apple-only"), let apple = Service.Options.apple {
+        options.readers = settings.readers.map { Int($0) } ?? options.readers
+        options.quarantineBytesPerDay =
+            settings.quarantineBytesPerDay ?? options.quarantineBytesPerDay
+        if settings.appleOnly == true, let apple = Service.Options.apple {
             options.deliverers = [apple]
         }
         return options
+    }
+}
+
+extension ServiceSettings {
+    /// What the configuration, the environment and the command line say, each stronger than the
+    /// one before it.
+    init(_ arguments: Arguments, _ configuration: Configuration?) throws {
+        self = try (configuration?.service ?? ServiceSettings())
+            .overridden(by: ServiceSettings(environment: { environment($0) }))
+            .overridden(by: ServiceSettings(arguments))
+    }
+
+    private init(_ arguments: Arguments) throws {
+        self.init()
+        if let text = arguments.value("--listen") {
+            guard let address = ListenAddress(text) else {
+                throw CommandFailure.usage(
+                    "--listen takes an IPv4 or IPv6 address and a port such as 127.0.0.1:8080 or "
+                        + "[::]:8080, not “\(text)”"
+                )
+            }
+            listen = address
+        }
+        tlsCertificate = arguments.value("--tls-certificate")
+        tlsKey = arguments.value("--tls-key")
+        let proxies = arguments.values("--trusted-proxy")
+        if !proxies.isEmpty {
+            trustedProxies = try proxies.map { proxy in
+                guard let range = AddressRange(proxy) else {
+                    throw CommandFailure.usage("--trusted-proxy takes 10.0.0.0/8, not “\(proxy)”")
+                }
+                return range
+            }
+        }
+        if arguments.has("--apple-only") { appleOnly = true }
+        drainSeconds = try arguments.integer("--drain", in: 0...600)
+        readers = try arguments.integer("--readers", in: 1...64)
     }
 }

@@ -11,6 +11,7 @@ extension CommandFailure {
         case let failure as CommandFailure: self = failure
         case let error as InputError: self = .input(error.message)
         case let error as ConfigurationError: self = .input("\(error)")
+        case let error as ServiceSettings.VariableError: self = .input("\(error)")
         case let error as AppStoreError: self = .input("\(error)")
         case let error as PostgresError: self = Self.database(error)
         case let error as HTTPError: self = .input("\(error)")

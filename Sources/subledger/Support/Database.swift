@@ -88,6 +88,26 @@ final class Database {
         printError("*** UNSAFE SERVER: \(names) off; a crash may lose confirmed events ***")
     }
 
+    /// Refuses to serve as somebody who could drop the triggers that keep the log as it is.
+    ///
+    /// The embedded server has no other login, and nobody else can reach it.
+    func refuseOwner(_ arguments: Arguments) throws {
+        guard server == nil else { return }
+        let standing = try ServerStanding(connect())
+        guard standing.isSuperuser || standing.isOwner else { return }
+        let what = standing.isSuperuser ? "a superuser" : "the owner of the schema ledger"
+        guard arguments.has(Option.allowOwner.name) else {
+            throw CommandFailure(
+                exitCode: .databaseUnavailable,
+                message: "the login \(printable(standing.login)) is \(what), who can drop the "
+                    + "triggers that keep the log from being changed. Make a login of its own: "
+                    + "subledger migrate --print-login NAME shows how; for a trial there is "
+                    + Option.allowOwner.name
+            )
+        }
+        printError("*** the login is \(what): it could change the log ***")
+    }
+
     /// The embedded server of a folder, started where needed.
     static func embedded(directory: String) throws -> EmbeddedServer {
         try EmbeddedServer.open(directory: directory) { step in

@@ -59,4 +59,9 @@ extension Option {
         "--allow-unsafe-server",
         "accept a server with fsync or full_page_writes off, for tests"
     )
+    /// Lets a service run as somebody who could change the log.
+    static let allowOwner = Option.flag(
+        "--allow-owner",
+        "run as a superuser or the log's owner, for trials"
+    )
 }
