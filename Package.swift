@@ -85,8 +85,8 @@ let package = Package(
         .target(
             name: "Benchmarks",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "Ledger", "LedgerService",
-                "Postgres", "Projections",
+                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "HTTP", "Ledger",
+                "LedgerService", "Postgres", "Projections",
             ],
             path: "Tests/Benchmarks",
             resources: [.embedInCode("window_fold.sql")],

@@ -47,6 +47,7 @@ enum Program {
         BenchCommands.fold,
         BenchCommands.ingest,
         BenchCommands.rebuild,
+        BenchCommands.webhook,
     ]
 
     /// Runs the command that the words name, and says what went wrong if something did.

@@ -47,10 +47,8 @@ final class TestClient {
                 unsafe connect(file, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else {
-            close(file)
-            throw Failure(message: "not connected: \(errno)")
-        }
+        // The object is whole by now, so its end closes the socket.
+        guard result == 0 else { throw Failure(message: "not connected: \(errno)") }
     }
 
     deinit { close(file) }

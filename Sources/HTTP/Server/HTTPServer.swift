@@ -105,8 +105,16 @@ public final class HTTPServer: Sendable {
     private let timer: any DispatchSourceTimer
     private let socket: Int32
 
+    /// Starts the daemon; `socket` is closed where that goes well, and the caller's where it does
+    /// not.
     init(core: ServerCore, socket: Int32) throws(HTTPError) {
         let configuration = core.configuration
+        // The library closes its socket after some failures and not after others. It gets a number
+        // of its own, so that nobody closes one that meanwhile belongs to another thread.
+        let own = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+        guard own >= 0 else {
+            throw HTTPError(code: .openFiles, message: "no further file can be opened")
+        }
         let threads = configuration.threadCount ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         unsafe context = Unmanaged.passRetained(core)
         unsafe log = UnsafeMutablePointer.allocate(capacity: 1)
@@ -118,7 +126,7 @@ public final class HTTPServer: Sendable {
                 ]
             } ?? [nil, nil, nil]
         var settings = unsafe shim_server_settings(
-            listen_socket: socket,
+            listen_socket: own,
             thread_count: UInt32(threads),
             // Divided among the threads, which take connections unevenly; the table counts.
             connection_limit: UInt32((configuration.connectionLimit + 64) * threads),
@@ -147,7 +155,8 @@ public final class HTTPServer: Sendable {
             )
         }
         unsafe self.daemon = daemon
-        self.socket = socket
+        self.socket = own
+        close(socket)
         timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "http.deadlines"))
         let shortest = min(
             configuration.requestDeadline,

@@ -93,6 +93,49 @@ enum BenchCommands {
         }
     )
 
+    static let webhook = Command(
+        name: "bench webhook",
+        summary: "Measure deliveries verified, committed and answered, against verifying alone.",
+        options: [
+            .value("--deliveries", "N", "for each number of connections (default 10000)"),
+            .list("--connections", "N", "how many at once; repeats (default 1, 64 and 256)"),
+        ],
+        details: "It works in a database of its own on the embedded server and drops it.",
+        run: { arguments in
+            _ = try arguments.operands()
+            let count = try arguments.integer("--deliveries", in: 100...1_000_000) ?? 10_000
+            var connections: [Int] = []
+            for text in arguments.values("--connections") {
+                let number = try Arguments.integer(text, of: "--connections", in: 1...1000)
+                connections.append(Int(number))
+            }
+            if connections.isEmpty { connections = [1, 64, 256] }
+            try inScratchDatabase { sessions, output in
+                let measured = try WebhookBenchmark { try sessions.open() }
+                    .run(deliveries: Int(count), connections: connections) { say($0) }
+                try output.line(
+                    BenchmarkLine("verified alone, all cores", measured.verified, "/s").text
+                )
+                for result in measured.results {
+                    try output.line(
+                        BenchmarkLine(
+                            "delivered over \(result.connections) connections",
+                            result.perSecond,
+                            "/s",
+                            ratio: result.perSecond / measured.verified,
+                            of: "verified alone"
+                        ).text
+                    )
+                    try output.line(
+                        "  p50 \(fixed(result.medianMs, 1)) ms, p99 \(fixed(result.p99Ms, 1)) ms, "
+                            + "\(result.failures) not answered with 200"
+                    )
+                }
+            }
+            return .done
+        }
+    )
+
     private static func json(_ lines: [BenchmarkLine]) -> String {
         var json = JSONWriter(pretty: true)
         json.beginArray()
