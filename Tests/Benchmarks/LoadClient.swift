@@ -89,7 +89,7 @@ struct LoadClient {
                     line.socket,
                     bytes.baseAddress,
                     bytes.count,
-                    Int32(MSG_NOSIGNAL.rawValue)
+                    Int32(MSG_NOSIGNAL)
                 )
             }
             guard count > 0 else { return false }
@@ -112,12 +112,14 @@ struct LoadClient {
         }
         line.received += chunk[..<count]
         let text = String(decoding: line.received, as: UTF8.self)
-        guard let end = text.range(of: "\r\n\r\n"), let status = Int(text.dropFirst(9).prefix(3))
-        else { return nil }
-        let head = text[..<end.lowerBound].lowercased()
-        let length =
-            head.split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
-            .flatMap { Int($0.dropFirst(15).drop { $0 == " " }) } ?? 0
+        guard let end = text.firstRange(of: "\r\n\r\n") else { return nil }
+        guard let status = Int(text.dropFirst(9).prefix(3)) else { return nil }
+        var length = 0
+        for field in text[..<end.lowerBound].split(separator: "\r\n") {
+            let parts = field.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }
+            length = Int(parts[1].drop { $0 == " " }) ?? 0
+        }
         guard text[end.upperBound...].utf8.count >= length else { return nil }
         line.received.removeAll(keepingCapacity: true)
         return status
