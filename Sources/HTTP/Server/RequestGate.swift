@@ -56,7 +56,8 @@ final class RequestGate: Sendable {
             let isShut = state.withLock { state in
                 if state.inFlight == 0 { state.phase = .shut }
                 state.isWaitedFor = state.inFlight > 0
-                return state.phase == .shut
+                // Not the phase: a gate that was slammed is shut with requests behind it.
+                return state.inFlight == 0
             }
             if isShut { return true }
             guard isEmpty.wait(timeout: deadline) == .success else {
@@ -65,7 +66,7 @@ final class RequestGate: Sendable {
                 _ = isEmpty.wait(timeout: .now())
                 return state.withLock { state in
                     if state.inFlight == 0 { state.phase = .shut }
-                    return state.phase == .shut
+                    return state.inFlight == 0
                 }
             }
         }
