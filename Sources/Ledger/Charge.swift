@@ -49,46 +49,39 @@ public struct Charge: Hashable, Sendable {
     public var revocationPercentage: Int32?
 
     /// Reads a period whose dates are there.
-    init(_ period: borrowing Period, _ events: borrowing [Event]) {
+    init(_ period: Period, _ events: borrowing [Event]) {
+        let place = period.place
         transactionID = period.transactionID
         position = period.position
         productID = period.productID
         from = period.start
         until = period.end
         length = period.length
-        if let firstEnd = period.firstEnd {
-            isExtended = firstEnd < period.end
-        } else {
-            isExtended = false
-        }
-        offer = period.offer
+        isExtended = period.firstEnd.map { $0 < period.end } ?? false
+        offer = OfferPhase(events, place)
         reason = period.reason
-        ownership = period.ownership ?? .purchased
-        price = period.price
-        currency = period.currency
-        storefront = events[period.place].fact.storedTransaction.storefront
-        quantity = events[period.place].fact.storedTransaction.quantity ?? 1
-        renewalPrice = Self.renewalPrice(period, events)
+        ownership = events[place].fact.storedTransaction.ownership ?? .purchased
+        price = events[place].fact.storedTransaction.price
+        currency = events[place].fact.storedTransaction.currency
+        storefront = events[place].fact.storedTransaction.storefront
+        quantity = events[place].fact.storedTransaction.quantity ?? 1
+        renewalPrice = Self.renewalPrice(place, events)
         previousOriginalTransactionID =
-            events[period.place].fact.storedTransaction.previousOriginalTransactionID
+            events[place].fact.storedTransaction.previousOriginalTransactionID
         isAdditional = period.isAdditional
         isCommitment = period.isCommitment
         isUpgraded = period.isUpgraded
         revokedAt = period.revocation
-        revocationType = period.revocationType
-        revocationPercentage = events[period.place].fact.storedTransaction.revocationPercentage
+        revocationType = events[place].fact.storedTransaction.revocationType
+        revocationPercentage = events[place].fact.storedTransaction.revocationPercentage
     }
 
-    private static func renewalPrice(
-        _ period: borrowing Period,
-        _ events: borrowing [Event]
-    ) -> Int64? {
-        let (product, currency) = (period.productID, period.currency)
-        guard let price = events[period.place].fact.storedRenewal.renewalPrice else { return nil }
-        let nextCurrency = events[period.place].fact.storedRenewal.currency
-        let nextProduct = events[period.place].fact.storedRenewal.autoRenewProductID
-        guard nextCurrency == nil || nextCurrency == currency,
-            nextProduct == nil || nextProduct == product
+    private static func renewalPrice(_ place: Int, _ events: borrowing [Event]) -> Int64? {
+        guard let price = events[place].fact.storedRenewal.renewalPrice else { return nil }
+        let currency = events[place].fact.storedRenewal.currency
+        let product = events[place].fact.storedRenewal.autoRenewProductID
+        guard currency == nil || currency == events[place].fact.storedTransaction.currency,
+            product == nil || product == events[place].fact.storedTransaction.productID
         else { return nil }
         return price
     }

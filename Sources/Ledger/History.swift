@@ -37,6 +37,30 @@ public struct History: Hashable, Sendable {
         latestTransaction?.previousOriginalTransactionID
             ?? charges.lazy.compactMap(\.previousOriginalTransactionID).first
     }
+
+    /// Makes it the history of no events again and keeps its memory.
+    mutating func reset() {
+        timeline.reset()
+        transitions.reset()
+        anomalies.reset()
+        ownership.reset()
+        failures.reset()
+        charges.reset()
+        reversals.reset()
+        seatRefunds.reset()
+        latestTransaction = nil
+        latestRenewal = nil
+        latestStatus = nil
+        lastSignedAt = nil
+        knownToPosition = 0
+    }
+}
+
+extension Array {
+    /// Empties it and keeps its memory, at no cost where it is empty.
+    mutating func reset() {
+        if !isEmpty { removeAll(keepingCapacity: true) }
+    }
 }
 
 /// A half-open stretch of time `[from, until)` in which nothing changes.

@@ -31,4 +31,91 @@ import Testing
         #expect(history.timeline.count > 5000)
         #expect(history.knownToPosition == 10_000)
     }
+
+    /// A year from each of some starts on, of which some are seats or taken back.
+    private static func periods(
+        _ count: Int = 10_000,
+        minutesApart: Int,
+        _ change: (Int, inout TransactionFact) -> Void
+    ) -> [Period] {
+        var life = Life()
+        let year = Life.transaction(1, from: Life.t0, until: Life.day(365))
+        for number in 0..<count {
+            var fact = year
+            fact.transactionID = AppleID(UInt64(number + 1))
+            fact.digest = UInt64(number)
+            fact.signedDate = Life.t0.adding(.minutes(Int64(number * minutesApart)))
+            fact.purchaseDate = fact.signedDate
+            fact.expiresDate = Life.day(365).adding(.hours(Int64(number)))
+            change(number, &fact)
+            life.notify(.subscribed, at: fact.signedDate, fact)
+        }
+        return life.events.indices.map {
+            Period(life.events, $0, EventHead(life.events, $0))
+        }
+        .sorted(by: Period.precedes)
+    }
+
+    @Test(arguments: [0, 1])
+    func manyTransactionsOfOneTimeAreEachLookedAtAFewTimes(_ minutesApart: Int) {
+        let changes: [(Int, inout TransactionFact) -> Void] = [
+            // Seats, some of them taken back.
+            { number, fact in
+                if number > 0 { fact.additionalReason = "SEAT_ADDITION" }
+                if number % 3 == 0 { fact.revocationDate = Life.day(100) }
+            },
+            // Purchases, each of which supersedes the ones before it.
+            { _, _ in },
+            { number, fact in
+                if number % 2 == 0 {
+                    fact.revocationDate = Life.day(200).adding(.hours(Int64(number)))
+                }
+            },
+        ]
+        for (kind, change) in changes.enumerated() {
+            let periods = Self.periods(minutesApart: minutesApart, change)
+            var coverage = Coverage()
+            coverage.compute(periods)
+            #expect(!coverage.segments.isEmpty, "kind \(kind)")
+            #expect(coverage.looks >= periods.count, "kind \(kind)")
+            #expect(coverage.looks < 12 * periods.count, "kind \(kind): \(coverage.looks)")
+        }
+    }
+
+    @Test func manyPurchasesUnderTwoNumbersBecomeOneEach() {
+        var life = Life()
+        let month = Life.transaction(1, from: Life.t0, until: Life.day(30))
+        for number in 0..<10_000 {
+            var fact = month
+            fact.transactionID = AppleID(UInt64(number + 1))
+            fact.webOrderLineItemID = AppleID(UInt64(number % 5000 + 1))
+            fact.quantity = Int32(number)
+            fact.digest = UInt64(number)
+            fact.signedDate = Life.t0.adding(.hours(Int64(number)))
+            life.notify(.subscribed, at: fact.signedDate, fact)
+        }
+        let charges = life.history.charges
+        #expect(charges.count == 5000)
+        // The version that was signed last counts.
+        #expect(Set(charges.map(\.quantity)) == Set(5000..<10_000))
+    }
+
+    @Test func manySeatsAreTakenBackOneByOne() {
+        var life = Life()
+        let count = 5000
+        let year = Life.transaction(1, from: Life.t0, until: Life.day(365))
+        for number in 0..<(2 * count) {
+            let isRevoked = number >= count
+            var fact = year
+            fact.transactionID = AppleID(UInt64(number % count + 1))
+            fact.digest = UInt64(number)
+            fact.signedDate = Life.t0.adding(.minutes(Int64(number)))
+            if number % count > 0 { fact.additionalReason = "SEAT_ADDITION" }
+            if isRevoked { fact.revocationDate = Life.day(300) }
+            life.notify(isRevoked ? .refund : .subscribed, at: fact.signedDate, fact)
+        }
+        let history = life.history
+        #expect(history.transitions.map(\.to) == [.active, .revoked(.refund)])
+        #expect(history.transitions.last?.position == Int64(2 * count))
+    }
 }

@@ -13,17 +13,20 @@ struct Segment {
 /// says `isUpgraded`; where two others overlap, the earlier covers to its end.
 struct Coverage {
     private(set) var segments: [Segment] = []
+    /// How many periods were looked at where they overlap; tests count them.
+    private(set) var looks = 0
     private var breaks: [Timestamp] = []
-    private var running: [Int] = []
+    private var ends: [Timestamp] = []
 
     /// Computes the segments, in order and without overlap; `periods` is in order of start.
     mutating func compute(_ periods: [Period]) {
         segments.removeAll(keepingCapacity: true)
+        looks = 0
         var isDisjoint = true
         var reach = Timestamp.earliest
-        for period in periods {
-            if period.start < reach { isDisjoint = false }
-            reach = max(reach, period.end)
+        for place in periods.indices {
+            if periods[place].start < reach { isDisjoint = false }
+            reach = max(reach, periods[place].end)
         }
         if isDisjoint {
             for place in periods.indices {
@@ -46,66 +49,48 @@ struct Coverage {
     }
 
     private mutating func sweep(_ periods: [Period]) {
-        let ends = effectiveEnds(periods)
-        breaks.removeAll(keepingCapacity: true)
+        setEffectiveEnds(periods)
+        breaks.reset()
         for place in periods.indices where ends[place] > periods[place].start {
             breaks.append(periods[place].start)
             breaks.append(ends[place])
         }
         breaks.sort()
-        running.removeAll(keepingCapacity: true)
-        var next = 0
+        var running = RunningPeriods(count: periods.count)
         for place in breaks.indices.dropLast() where breaks[place] < breaks[place + 1] {
-            let (from, to) = (breaks[place], breaks[place + 1])
-            while next < periods.count, periods[next].start <= from {
-                if ends[next] > periods[next].start { running.append(next) }
-                next += 1
+            running.advance(to: breaks[place], periods, ends)
+            if let winner = running.winner(at: breaks[place], periods, ends) {
+                append(from: breaks[place], to: breaks[place + 1], winner)
             }
-            running.removeAll { ends[$0] <= from }
-            let winner = running.first { candidate in
-                // A revoked purchase that still ran then had taken the time over.
-                !running.contains {
-                    Self.supersedes(periods[$0], periods[candidate])
-                        && periods[$0].revocation != nil
-                }
-            }
-            if let winner { append(from: from, to: to, winner) }
         }
+        looks = running.looks
     }
 
     /// The ends of all periods, superseded ones cut where the newer purchase began.
-    private func effectiveEnds(_ periods: [Period]) -> [Timestamp] {
-        periods.indices.map { place in
-            let period = periods[place]
-            var end = period.end
-            if let revocation = period.revocation { end = min(end, revocation) }
-            var later = place + 1
-            var isSuperseded = false
-            while later < periods.count, periods[later].start < period.end {
-                let other = periods[later]
-                if Self.supersedes(other, period),
-                    other.revocation == nil || period.isUpgraded
-                {
-                    isSuperseded = true
-                    end = min(end, other.start)
-                    break
+    private mutating func setEffectiveEnds(_ periods: [Period]) {
+        ends.reset()
+        for place in periods.indices { ends.append(ownEnd(periods[place])) }
+        // From the last to the first, so that the next purchase after each is known.
+        var (standing, any) = (NextPurchase(), NextPurchase())
+        var place = periods.count - 1
+        while place >= 0 {
+            var first = place
+            while first > 0, periods[first - 1].start == periods[place].start { first -= 1 }
+            for number in first...place {
+                // A purchase that was itself taken back gives the time back, unless Apple says so.
+                let next = periods[number].isUpgraded ? any : standing
+                if let start = next.start(for: periods[number]), start < periods[number].end {
+                    let own = periods[number].revocation ?? periods[number].end
+                    ends[number] = min(periods[number].end, own, start)
                 }
-                later += 1
+                ends[number] = max(ends[number], periods[number].start)
             }
-            if !isSuperseded, period.isUpgraded, let upgradedAt = period.upgradedAt {
-                end = min(end, max(period.start, upgradedAt))
+            for number in (first...place).reversed() where !periods[number].isAdditional {
+                any.note(periods[number])
+                if periods[number].revocation == nil { standing.note(periods[number]) }
             }
-            return max(end, period.start)
+            place = first - 1
         }
-    }
-
-    /// Whether `new` took the place of `old`: a purchase, not of seats, made within its period.
-    ///
-    /// Payloads before 2023 carry no `transactionReason`; there another product tells.
-    private static func supersedes(_ new: Period, _ old: Period) -> Bool {
-        guard new.start > old.start, new.start < old.end, !new.isAdditional else { return false }
-        guard let reason = new.reason else { return new.productID != old.productID }
-        return reason == .purchase
     }
 
     private mutating func append(from: Timestamp, to: Timestamp, _ period: Int) {
@@ -115,5 +100,112 @@ struct Coverage {
         } else {
             segments.append(Segment(from: from, to: to, period: period))
         }
+    }
+}
+
+/// The first purchase after a period that may supersede it: one within it, not of seats.
+///
+/// Payloads before 2023 carry no `transactionReason`; there another product tells.
+private struct NextPurchase {
+    private var purchase: Timestamp?
+    /// The first that does not say what it is, and the first such of another product than that.
+    private var unsaid: (start: Timestamp, product: Symbol?)?
+    private var unsaidOther: Timestamp?
+
+    /// Notes a period that begins before all that were noted.
+    mutating func note(_ period: Period) {
+        guard let reason = period.reason else {
+            if let unsaid, unsaid.product != period.productID { unsaidOther = unsaid.start }
+            unsaid = (period.start, period.productID)
+            return
+        }
+        if reason == .purchase { purchase = period.start }
+    }
+
+    /// When the first one began that supersedes a period, should it lie within.
+    func start(for period: Period) -> Timestamp? {
+        guard let unsaid else { return purchase }
+        let other = unsaid.product != period.productID ? unsaid.start : unsaidOther
+        guard let other, let purchase else { return purchase ?? other }
+        return min(purchase, other)
+    }
+}
+
+/// The periods that run at an instant which only moves forward.
+///
+/// Each period is looked at a few times in all, so ten thousand at once are no trouble.
+private struct RunningPeriods {
+    /// For each place the next one that may still run; those behind are over for good.
+    private var following: [Int]
+    private var next = 0
+    private(set) var looks = 0
+    /// The first of those that began together with the newest.
+    private var together = 0
+    /// Revoked purchases that ran, the one that began last on top, each with the first that began
+    /// together with it.
+    private var revokedPurchases: [(place: Int, first: Int)] = []
+    private var revokedUnsaid: [Int] = []
+
+    init(count: Int) { following = Array(0...count) }
+
+    /// Takes in what has begun.
+    mutating func advance(to instant: Timestamp, _ periods: [Period], _ ends: [Timestamp]) {
+        while next < periods.count, periods[next].start <= instant {
+            looks += 1
+            if periods[next].start != periods[together].start { together = next }
+            if periods[next].revocation != nil, !periods[next].isAdditional,
+                ends[next] > periods[next].start
+            {
+                if periods[next].reason == nil {
+                    revokedUnsaid.append(next)
+                } else if periods[next].reason == .purchase {
+                    revokedPurchases.append((next, together))
+                }
+            }
+            next += 1
+        }
+    }
+
+    /// The earliest that runs and whose time no revoked purchase had taken over that still ran.
+    mutating func winner(
+        at instant: Timestamp,
+        _ periods: [Period],
+        _ ends: [Timestamp]
+    ) -> Int? {
+        func isOver(_ place: Int) -> Bool { ends[place] <= instant }
+        while let top = revokedPurchases.last, isOver(top.place) { revokedPurchases.removeLast() }
+        while let top = revokedUnsaid.last, isOver(top) { revokedUnsaid.removeLast() }
+        var place = firstRunning(from: revokedPurchases.last?.first ?? 0, isOver)
+        guard let top = revokedUnsaid.last else { return place < next ? place : nil }
+        while place < next {
+            looks += 1
+            // Only those of another product had taken this one's time over.
+            let product = periods[place].productID
+            var other: Int? = periods[top].productID != product ? top : nil
+            if other == nil {
+                other = revokedUnsaid.last { periods[$0].productID != product && !isOver($0) }
+            }
+            guard let other, periods[other].start > periods[place].start else { return place }
+            place = firstRunning(from: place + 1, isOver)
+        }
+        return nil
+    }
+
+    /// The first place from one on whose period is not over, whether it has begun or not.
+    private mutating func firstRunning(from place: Int, _ isOver: (Int) -> Bool) -> Int {
+        var end = place
+        while end < next, following[end] != end || isOver(end) {
+            looks += 1
+            if following[end] == end { following[end] = end + 1 }
+            end = following[end]
+        }
+        // Shortens the way for the next look.
+        var step = place
+        while step < end, step < next {
+            let after = following[step]
+            following[step] = end
+            step = after
+        }
+        return end
     }
 }

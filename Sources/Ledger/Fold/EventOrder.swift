@@ -29,6 +29,11 @@ enum EventOrder {
         if let x = a.renewal, let y = b.renewal, x.digest != y.digest {
             return !wins(Tie(x), over: Tie(y))
         }
+        // Texts are only compared where something differs, which is rare: an event told twice is not.
+        guard
+            a.kind != b.kind || a.notificationType != b.notificationType || a.subtype != b.subtype
+                || a.status != b.status
+        else { return left.position < right.position }
         let (rankA, rankB) = (rank(a), rank(b))
         if rankA != rankB { return rankA < rankB }
         return left.position < right.position
@@ -95,14 +100,14 @@ enum EventOrder {
         }
 
         init(_ period: Period) {
-            isRevoked = period.revocationDate != nil
+            isRevoked = period.revocation != nil
             isUpgraded = period.isUpgraded
             date = period.expiresDate ?? .earliest
             digest = period.digest
         }
 
         init(_ record: RenewalRecord) {
-            date = record.renewalDate ?? .earliest
+            date = record.renewalDate
             digest = record.digest
         }
     }

@@ -8,11 +8,13 @@
 struct FailureFinder {
     let rules: AppRules
 
-    /// The failures in order of the periods; the registers are finished.
-    func failures(_ registers: borrowing Registers, _ events: borrowing [Event]) -> [BillingFailure]
-    {
-        guard registers.hasFailures, !registers.periods.isEmpty else { return [] }
-        var failures: [BillingFailure] = []
+    /// Adds the failures in order of the periods; the registers are finished.
+    func append(
+        to failures: inout [BillingFailure],
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
+    ) {
+        guard registers.hasFailures, !registers.periods.isEmpty else { return }
         var next: Int?
         var cut: Timestamp?
         // From the last to the first, so that the earliest signature of all later ones is known.
@@ -26,7 +28,6 @@ struct FailureFinder {
             next = number
         }
         failures.reverse()
-        return failures
     }
 
     private func failure(
@@ -37,15 +38,16 @@ struct FailureFinder {
         _ events: borrowing [Event]
     ) -> BillingFailure? {
         let gap = Gap(failureOf: number, next: next, before: cut, registers)
-        let evidence = GapEvidence(gap, registers)
+        let evidence = GapEvidence(gap, registers, events)
         guard let newest = evidence.failure else { return nil }
         let opening = opening(gap, newest, registers)
+        let place = registers.periods[number].place
         let plan = registers.periods[number].length
         let retry = Clock.billingRetry(
             Clock.profile(period: plan, rules: rules),
             isCommitment: registers.periods[number].isCommitment
         )
-        let grace = evidence.grace(of: gap, registers, rules).map {
+        let grace = evidence.grace(of: gap, registers, events, rules).map {
             BillingFailure.Grace(
                 until: $0.announcedEnd,
                 endedAt: $0.end,
@@ -53,7 +55,7 @@ struct FailureFinder {
                 position: $0.position
             )
         }
-        let ownership = registers.periods[number].ownership ?? .purchased
+        let ownership = events[place].fact.storedTransaction.ownership ?? .purchased
         var failure = BillingFailure(
             openedAt: opening.at,
             openedBy: opening.position,
@@ -61,12 +63,12 @@ struct FailureFinder {
             transactionID: registers.periods[number].transactionID,
             productID: registers.periods[number].productID,
             ownership: ownership,
-            isTrialConversion: registers.periods[number].offer == .trial,
+            isTrialConversion: OfferPhase(events, place) == .trial,
             expiresDate: registers.periods[number].end,
             grace: grace,
             retryDeadline: registers.periods[number].end.adding(retry),
-            expirationIntent: evidence.renewal?.expirationIntent,
-            renewalPosition: evidence.renewal?.position ?? 0
+            expirationIntent: evidence.intent,
+            renewalPosition: evidence.renewal.map { registers.renewals[$0].position } ?? 0
         )
         if ownership == .purchased {
             (failure.amount, failure.currency) = amount(number, evidence, registers, events)
@@ -113,8 +115,9 @@ struct FailureFinder {
         _ registers: borrowing Registers,
         _ events: borrowing [Event]
     ) -> (Int64?, Symbol?) {
-        let currency = registers.periods[number].currency
-        if let place = evidence.renewal?.place,
+        let place = registers.periods[number].place
+        let currency = events[place].fact.storedTransaction.currency
+        if let place = evidence.renewal.map({ registers.renewals[$0].place }),
             let price = events[place].fact.storedRenewal.renewalPrice
         {
             return (
@@ -122,8 +125,9 @@ struct FailureFinder {
                 events[place].fact.storedRenewal.currency ?? currency
             )
         }
-        guard let price = registers.periods[number].price, price > 0 else { return (nil, currency) }
-        let place = registers.periods[number].place
+        guard let price = events[place].fact.storedTransaction.price, price > 0 else {
+            return (nil, currency)
+        }
         return (Self.product(price, events[place].fact.storedTransaction.quantity), currency)
     }
 
@@ -165,7 +169,7 @@ struct FailureFinder {
                 position: registers.periods[number].position
             )
         }
-        return lastWord(failure, evidence)
+        return lastWord(failure, evidence, registers)
     }
 
     /// What the next period says about the failure before it.
@@ -195,16 +199,17 @@ struct FailureFinder {
     /// What renewal info says of the end where `EXPIRED` never came.
     private func lastWord(
         _ failure: BillingFailure,
-        _ evidence: GapEvidence
+        _ evidence: GapEvidence,
+        _ registers: borrowing Registers
     ) -> BillingFailure.Ending? {
-        guard let newest = evidence.failure, let renewal = evidence.renewal,
-            let intent = renewal.expirationIntent, renewal.at > newest.at,
-            !renewal.isInBillingRetryPeriod
+        guard let newest = evidence.failure, let intent = evidence.intent,
+            let renewal = evidence.renewal.map({ registers.renewals[$0] }),
+            renewal.at > newest.at, !renewal.isInBillingRetryPeriod
         else { return nil }
         var at = failure.retryDeadline
         if newest.isImplied {
             at = min(at, renewal.at)
-        } else if intent != 1 || renewal.autoRenewStatus != 0, renewal.at < at {
+        } else if intent != 1 || evidence.autoRenewStatus != 0, renewal.at < at {
             // The intent is there from the first failure on: before the deadline it ends nothing.
             return nil
         }

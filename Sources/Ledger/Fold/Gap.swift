@@ -48,97 +48,118 @@ struct Gap {
         self.latest = latest
         self.revokedAt = revokedAt
         end =
-            registers.periods[last].revocationDate == nil
+            registers.periods[last].revocation == nil
             ? registers.periods[last].end : registers.periods[latest].end
         cut = next.map { registers.periods[$0].firstSigned }
     }
 
-    /// The pieces, in order, without holes.
-    func pieces(_ registers: borrowing Registers, _ rules: AppRules) -> [Piece] {
-        var pieces: [Piece] = []
+    /// Adds the pieces, in order, without holes.
+    func append(
+        to pieces: inout [Piece],
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event],
+        _ rules: AppRules
+    ) {
         var revokedFrom = revokedAt.map { max($0, from) }
         if let until, let at = revokedFrom, at >= until { revokedFrom = nil }
         let ordinaryUntil = revokedFrom ?? until
         if ordinaryUntil.map({ $0 > from }) ?? true {
-            ordinary(until: ordinaryUntil, registers, rules, into: &pieces)
+            appendOrdinary(to: &pieces, until: ordinaryUntil, registers, events, rules)
         }
         if let revokedFrom {
+            let place = registers.periods[latest].place
             var piece = Piece(
                 from: revokedFrom,
                 until: until,
                 state: .revoked(
                     RevocationCause(
-                        registers.periods[latest].revocationType,
-                        registers.periods[latest].ownership
+                        events[place].fact.storedTransaction.revocationType,
+                        events[place].fact.storedTransaction.ownership
                     )
                 )
             )
             piece.deciding.transaction = registers.periods[latest].position
             pieces.append(piece)
         }
-        return pieces
     }
 
-    private func ordinary(
+    private func appendOrdinary(
+        to pieces: inout [Piece],
         until stop: Timestamp?,
         _ registers: borrowing Registers,
-        _ rules: AppRules,
-        into pieces: inout [Piece]
+        _ events: borrowing [Event],
+        _ rules: AppRules
     ) {
-        let evidence = GapEvidence(self, registers)
+        let evidence = GapEvidence(self, registers, events)
         let profile = Clock.profile(period: registers.periods[last].length, rules: rules)
-        var cursor = from
-        func add(_ piece: Piece, to end: Timestamp?, _ cursor: inout Timestamp) {
-            var bounded = piece
-            bounded.from = cursor
-            bounded.until = Self.earlier(end, stop)
-            if let until = bounded.until {
-                guard until > cursor else { return }
-                cursor = until
-            }
-            pieces.append(bounded)
+        var piece = Piece(from: from, until: nil, state: .active)
+        piece.deciding.transaction = registers.periods[last].position
+        if let renewal = evidence.renewal {
+            piece.deciding.renewal = registers.renewals[renewal].position
         }
-        var base = Piece(from: from, until: nil, state: .active)
-        base.deciding.transaction = registers.periods[last].position
-        base.deciding.renewal = evidence.renewal?.position ?? 0
-        base.hadGrace = evidence.graceFailure != nil
-
-        if let grace = evidence.grace(of: self, registers, rules) {
-            var piece = base
-            piece.state = .gracePeriod
-            piece.graceEnd = grace.announcedEnd
-            piece.confidence = grace.confidence
-            piece.deciding.marker = evidence.graceFailure?.position ?? 0
-            piece.deciding.renewal = grace.position
-            add(piece, to: grace.end, &cursor)
-            base.graceEnd = grace.announcedEnd
-        }
+        let base = piece.deciding
         if let failure = evidence.failure {
-            var piece = base
+            piece.hadGrace = evidence.graceFailure != nil
+            if let grace = evidence.grace(of: self, registers, events, rules) {
+                piece.state = .gracePeriod
+                piece.graceEnd = grace.announcedEnd
+                piece.confidence = grace.confidence
+                piece.deciding.marker = evidence.graceFailure?.position ?? 0
+                piece.deciding.renewal = grace.position
+                if !Self.add(&piece, to: grace.end, stop, &pieces) { return }
+            }
             piece.state = .billingRetry
+            piece.confidence = .confirmed
+            piece.deciding = base
             piece.deciding.marker = failure.position
-            add(piece, to: evidence.retryEnd(of: self, registers, profile), &cursor)
-        }
-        if let stop, cursor >= stop { return }
-        var piece = base
-        if evidence.failure == nil, !evidence.isOver, evidence.mayRenew {
-            var pending = base
-            pending.state = .renewalPending
-            pending.confidence = .clock
+            let end = evidence.retryEnd(of: self, registers, profile)
+            if !Self.add(&piece, to: end, stop, &pieces) { return }
+        } else if !evidence.isOver, evidence.mayRenew {
+            piece.state = .renewalPending
+            piece.confidence = .clock
             let leeway = rules.policy(at: end).lapseLeeway ?? Clock.leeway(profile)
-            add(pending, to: end.adding(leeway), &cursor)
-            if let stop, cursor >= stop { return }
+            if !Self.add(&piece, to: end.adding(leeway), stop, &pieces) { return }
         }
-        (piece.state, piece.confidence, piece.deciding) = evidence.conclusion(
-            of: self,
-            base.deciding
-        )
-        add(piece, to: nil, &cursor)
+        piece.deciding = base
+        evidence.conclude(&piece)
+        _ = Self.add(&piece, to: nil, stop, &pieces)
+    }
+
+    /// Adds a piece up to an end and moves its start there; false where nothing is left to fill.
+    private static func add(
+        _ piece: inout Piece,
+        to end: Timestamp?,
+        _ stop: Timestamp?,
+        _ pieces: inout [Piece]
+    ) -> Bool {
+        piece.until = earlier(end, stop)
+        guard let until = piece.until else {
+            pieces.append(piece)
+            return false
+        }
+        guard until > piece.from else { return stop.map { piece.from < $0 } ?? true }
+        pieces.append(piece)
+        piece.from = until
+        return stop.map { until < $0 } ?? true
     }
 
     private static func earlier(_ left: Timestamp?, _ right: Timestamp?) -> Timestamp? {
         guard let left, let right else { return left ?? right }
         return min(left, right)
+    }
+}
+
+extension SubscriptionState {
+    var isRevoked: Bool {
+        if case .revoked = self { true } else { false }
+    }
+
+    /// Whether nothing of it is left: expired or revoked.
+    var isOver: Bool {
+        switch self {
+        case .expired, .revoked: true
+        default: false
+        }
     }
 }
 

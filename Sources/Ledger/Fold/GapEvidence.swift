@@ -1,9 +1,14 @@
 /// What was signed about the end of one period, before the next one.
 struct GapEvidence {
-    /// The renewal info that counts, nil where none was signed since the period began.
-    private(set) var renewal: RenewalRecord?
-    /// The renewal info in force when the period ended.
-    private var renewalAtEnd: RenewalRecord?
+    /// The renewal info that counts, by its place in the registers; nil where none was signed
+    /// since the period began.
+    private(set) var renewal: Int?
+    /// Its `expirationIntent`.
+    private(set) var intent: Int32?
+    /// Its `autoRenewStatus`.
+    private(set) var autoRenewStatus: Int32?
+    /// The `autoRenewStatus` in force when the period ended.
+    private var autoRenewStatusAtEnd: Int32?
     /// The newest announcement of a failed charge.
     private(set) var failure: Failure?
     /// The newest announcement with grace.
@@ -13,10 +18,8 @@ struct GapEvidence {
     /// When a failure that only renewal info told of was over.
     private var impliedEnd: Timestamp?
     private var status: StatusRecord?
-    private var closers: [Timestamp] = []
-    /// When Apple said that grace was over.
-    private var graceEndings: [Timestamp] = []
-    private var graceDates: [RenewalRecord] = []
+    private let since: Timestamp
+    private let cut: Timestamp?
 
     /// A failed charge: a notification's marker, or what renewal info or status says instead.
     struct Failure {
@@ -37,68 +40,89 @@ struct GapEvidence {
         var position: Int64
     }
 
-    init(_ gap: Gap, _ registers: borrowing Registers) {
-        let since = registers.periods[gap.last].firstSigned
-        let cut = gap.cut
+    init(_ gap: Gap, _ registers: borrowing Registers, _ events: borrowing [Event]) {
+        since = registers.periods[gap.last].firstSigned
+        cut = gap.cut
+        var (newest, atEnd) = (-1, -1)
         for place in registers.renewals.range(since: since, before: cut) {
-            let record = registers.renewals[place]
-            if renewal.map({ record.wins(over: $0) }) ?? true { renewal = record }
-            if record.at < gap.end, renewalAtEnd.map({ record.wins(over: $0) }) ?? true {
-                renewalAtEnd = record
+            if newest < 0 || registers.renewals[place].wins(over: registers.renewals[newest]) {
+                newest = place
             }
-            if record.gracePeriodExpiresDate != nil { graceDates.append(record) }
+            if registers.renewals[place].at < gap.end,
+                atEnd < 0 || registers.renewals[place].wins(over: registers.renewals[atEnd])
+            {
+                atEnd = place
+            }
+        }
+        if newest >= 0 {
+            renewal = newest
+            let place = registers.renewals[newest].place
+            intent = events[place].fact.storedRenewal.expirationIntent
+            autoRenewStatus = events[place].fact.storedRenewal.autoRenewStatus
+        }
+        if atEnd >= 0 {
+            let place = registers.renewals[atEnd].place
+            autoRenewStatusAtEnd = events[place].fact.storedRenewal.autoRenewStatus
         }
         // A number that this program does not know neither fills a hole nor opens one.
-        for place in registers.statuses.range(since: since, before: cut)
+        for place in registers.statuses.range(since: since, before: cut).reversed()
         where registers.statuses[place].isKnown {
             status = registers.statuses[place]
+            break
         }
-        for place in registers.markers.range(since: since, before: cut) {
-            let marker = registers.markers[place]
-            // Signed in the same millisecond as the period, but about another: older news.
-            if marker.at == since, marker.transactionID != registers.periods[gap.last].transactionID
-            {
-                continue
-            }
-            switch marker.kind {
+        if !registers.markers.isEmpty { takeMarkers(registers, of: gap) }
+        if failure == nil, registers.hasFailures { impliedFailure(registers, gap, events) }
+    }
+
+    private mutating func takeMarkers(_ registers: borrowing Registers, of gap: Gap) {
+        for place in registers.markers.range(since: since, before: cut)
+        where counts(place, registers, gap) {
+            switch registers.markers[place].kind {
             case .failed(let grace):
-                let failed = Failure(at: marker.at, position: marker.position, isImplied: false)
-                failure = failed
-                if grace { graceFailure = failed } else { closers.append(marker.at) }
-            case .graceEnded:
-                closers.append(marker.at)
-                graceEndings.append(marker.at)
-            case .expired:
-                expired = marker
-                closers.append(marker.at)
+                failure = Failure(
+                    at: registers.markers[place].at,
+                    position: registers.markers[place].position,
+                    isImplied: false
+                )
+                if grace { graceFailure = failure }
+            case .graceEnded: break
+            case .expired: expired = registers.markers[place]
             }
         }
-        if failure == nil { impliedFailure(registers, gap, since: since, before: cut) }
+    }
+
+    /// Whether a marker is about this period: one that was signed in the same millisecond as the
+    /// period, but about another, is older news.
+    private func counts(_ place: Int, _ registers: borrowing Registers, _ gap: Gap) -> Bool {
+        registers.markers[place].at != since
+            || registers.markers[place].transactionID == registers.periods[gap.last].transactionID
     }
 
     /// A failure whose notification was lost shows in renewal info, or, without any, in status.
     private mutating func impliedFailure(
-        _ registers: Registers,
+        _ registers: borrowing Registers,
         _ gap: Gap,
-        since: Timestamp,
-        before cut: Timestamp?
+        _ events: borrowing [Event]
     ) {
-        for place in registers.renewals.range(since: since, before: cut) {
-            let record = registers.renewals[place]
-            guard record.isInBillingRetryPeriod else { continue }
-            let implied = Failure(at: record.at, position: record.position, isImplied: true)
+        for place in registers.renewals.range(since: since, before: cut)
+        where registers.renewals[place].isInBillingRetryPeriod {
+            let at = registers.renewals[place].at
+            let position = registers.renewals[place].position
+            let implied = Failure(at: at, position: position, isImplied: true)
             failure = failure ?? implied
             // A date that was past when it was signed only persisted.
-            if let date = record.gracePeriodExpiresDate, date > gap.end, date > record.at {
+            let source = registers.renewals[place].place
+            if let date = events[source].fact.storedRenewal.gracePeriodExpiresDate,
+                date > gap.end, date > at
+            {
                 graceFailure = graceFailure ?? implied
             }
         }
         // Nothing but renewal info told of the failure, and it tells of the end too.
-        if let failure, let renewal, renewal.at > failure.at, !renewal.isInBillingRetryPeriod,
-            renewal.expirationIntent != nil
+        if let failure, let renewal, registers.renewals[renewal].at > failure.at,
+            !registers.renewals[renewal].isInBillingRetryPeriod, intent != nil
         {
-            impliedEnd = renewal.at
-            closers.append(renewal.at)
+            impliedEnd = registers.renewals[renewal].at
         }
         guard failure == nil, renewal == nil, let status, status.status == 3 || status.status == 4
         else { return }
@@ -108,33 +132,30 @@ struct GapEvidence {
 
     /// Whether Apple said that the subscription is over.
     var isOver: Bool {
-        expired != nil || renewal?.expirationIntent != nil
-            || (renewal == nil && status?.status == 2)
+        expired != nil || intent != nil || (renewal == nil && status?.status == 2)
     }
 
     /// Whether a renewal may still come.
-    var mayRenew: Bool { renewal?.autoRenewStatus != 0 }
+    var mayRenew: Bool { autoRenewStatus != 0 }
 
     /// The grace period of the gap, nil where there was none.
     func grace(
         of gap: Gap,
         _ registers: borrowing Registers,
+        _ events: borrowing [Event],
         _ rules: AppRules
     ) -> Grace? {
         guard let graceFailure, !registers.periods[gap.last].isCommitment else { return nil }
-        let closed = closers.filter { $0 >= graceFailure.at }.min()
+        let closed = closed(after: graceFailure.at, registers, gap)
         let announced: Timestamp
         var confidence = Confidence.confirmed
         var position: Int64 = 0
-        let dated = graceDates.filter {
-            $0.at >= graceFailure.at || $0.signedDate >= graceFailure.at
-        }
-        .reduce(nil as RenewalRecord?) { best, record in
-            best.map { record.wins(over: $0) ? record : $0 } ?? record
-        }
-        if let dated, let date = dated.gracePeriodExpiresDate {
+        if let dated = dated(after: graceFailure.at, registers, events),
+            let date = events[registers.renewals[dated].place].fact.storedRenewal
+                .gracePeriodExpiresDate
+        {
             announced = date
-            position = dated.position
+            position = registers.renewals[dated].position
         } else {
             confidence = .estimated
             let plan = Clock.plan(
@@ -142,10 +163,10 @@ struct GapEvidence {
                 period: registers.periods[gap.last].length,
                 rules: rules
             )
-            let offer = registers.periods[gap.last].offer
+            let offer = registers.offer(gap.last, events)
             if let length = Clock.configuredGrace(plan: plan, offer: offer, rules: rules) {
                 announced = gap.end.adding(length)
-            } else if let over = graceEndings.filter({ $0 >= graceFailure.at }).min() {
+            } else if let over = graceEnding(after: graceFailure.at, registers, gap) {
                 // No date and no configuration, but the end of it was announced. Any other end of
                 // the failure says nothing of how long grace was.
                 announced = min(over, gap.end.adding(Clock.graceMax))
@@ -156,6 +177,58 @@ struct GapEvidence {
         let end = closed.map { min($0, announced) } ?? announced
         guard end > gap.from else { return nil }
         return Grace(end: end, announcedEnd: announced, confidence: confidence, position: position)
+    }
+
+    /// The first instant at or after an announcement of grace at which something closed it.
+    private func closed(
+        after instant: Timestamp,
+        _ registers: borrowing Registers,
+        _ gap: Gap
+    ) -> Timestamp? {
+        let first = impliedEnd.flatMap { $0 >= instant ? $0 : nil }
+        for place in registers.markers.range(since: max(since, instant), before: cut)
+        where counts(place, registers, gap) {
+            if case .failed(grace: true) = registers.markers[place].kind { continue }
+            let at = registers.markers[place].at
+            return first.map { min($0, at) } ?? at
+        }
+        return first
+    }
+
+    /// The first instant at or after an announcement of grace at which Apple said that it is over.
+    private func graceEnding(
+        after instant: Timestamp,
+        _ registers: borrowing Registers,
+        _ gap: Gap
+    ) -> Timestamp? {
+        for place in registers.markers.range(since: max(since, instant), before: cut)
+        where counts(place, registers, gap) {
+            if case .graceEnded = registers.markers[place].kind {
+                return registers.markers[place].at
+            }
+        }
+        return nil
+    }
+
+    /// The renewal info that gives the date of a grace period.
+    private func dated(
+        after instant: Timestamp,
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
+    ) -> Int? {
+        var best: Int?
+        for place in registers.renewals.range(since: since, before: cut) {
+            let source = registers.renewals[place].place
+            guard events[source].fact.storedRenewal.gracePeriodExpiresDate != nil,
+                registers.renewals[place].at >= instant
+                    || registers.renewals[place].signedDate >= instant
+            else { continue }
+            if let best, !registers.renewals[place].wins(over: registers.renewals[best]) {
+                continue
+            }
+            best = place
+        }
+        return best
     }
 
     /// Where billing retry ends: `EXPIRED`, or the longest time that Apple retries.
@@ -174,30 +247,26 @@ struct GapEvidence {
     }
 
     /// What holds when nothing else does any more.
-    func conclusion(
-        of gap: Gap,
-        _ base: DecidingPositions
-    ) -> (SubscriptionState, Confidence, DecidingPositions) {
-        var deciding = base
+    func conclude(_ piece: inout Piece) {
+        piece.confidence = .confirmed
         if let expired, case .expired(let cause) = expired.kind {
-            deciding.marker = expired.position
-            return (.expired(cause), .confirmed, deciding)
+            piece.deciding.marker = expired.position
+            piece.state = .expired(cause)
+        } else if let intent {
+            piece.state = .expired(ExpirationCause(intent: intent))
+        } else if renewal == nil, let status, status.status == 2 {
+            piece.deciding.status = status.position
+            piece.state = .expired(.other)
+            if !status.isSigned { piece.confidence = .clock }
+        } else {
+            piece.confidence = .clock
+            if let failure {
+                piece.deciding.marker = failure.position
+                piece.state = .expired(.billingRetry)
+            } else {
+                piece.state = .expired(autoRenewStatusAtEnd == 0 ? .voluntary : .presumed)
+            }
         }
-        if let intent = renewal?.expirationIntent {
-            return (.expired(ExpirationCause(intent: intent)), .confirmed, deciding)
-        }
-        if renewal == nil, let status, status.status == 2 {
-            deciding.status = status.position
-            return (.expired(.other), status.isSigned ? .confirmed : .clock, deciding)
-        }
-        if let failure {
-            deciding.marker = failure.position
-            return (.expired(.billingRetry), .clock, deciding)
-        }
-        if renewalAtEnd?.autoRenewStatus == 0 {
-            return (.expired(.voluntary), .clock, deciding)
-        }
-        return (.expired(.presumed), .clock, deciding)
     }
 }
 

@@ -41,47 +41,34 @@ struct OwnershipBuilder {
         guard current?.owner != token else { return false }
         // The first token is the owner's from the purchase on, a change counts when signed.
         let from = current == nil ? start : events[place].fact.storedTransaction.signedDate
-        claims.removeAll { $0.isLinked && $0.from >= from }
+        if !claims.isEmpty { claims.removeAll { $0.isLinked && $0.from >= from } }
         claims.append(Claim(owner: token, from: from, position: head.position, isLinked: false))
         return false
     }
 
     mutating func reset() {
-        claims.removeAll(keepingCapacity: true)
+        if !claims.isEmpty { claims.removeAll(keepingCapacity: true) }
         latestStart = nil
     }
 
-    /// The intervals, in order; the last is open-ended.
-    func intervals() -> [OwnershipInterval] {
-        if claims.count == 1 {
-            return [
-                OwnershipInterval(
-                    owner: claims[0].owner,
-                    from: claims[0].from,
-                    until: nil,
-                    position: claims[0].position,
-                    isLinked: claims[0].isLinked
-                )
-            ]
-        }
-        let sorted = claims.sorted { $0.from < $1.from }
-        var result: [OwnershipInterval] = []
-        for claim in sorted {
+    /// Adds the intervals, in order; the last is open-ended.
+    mutating func append(to result: inout [OwnershipInterval]) {
+        claims.sortIfNeeded { $0.from < $1.from }
+        for place in claims.indices {
             if let last = result.last {
-                if last.owner == claim.owner { continue }
-                result[result.count - 1].until = claim.from
-                if last.from == claim.from { result.removeLast() }
+                if last.owner == claims[place].owner { continue }
+                result[result.count - 1].until = claims[place].from
+                if last.from == claims[place].from { result.removeLast() }
             }
             result.append(
                 OwnershipInterval(
-                    owner: claim.owner,
-                    from: claim.from,
+                    owner: claims[place].owner,
+                    from: claims[place].from,
                     until: nil,
-                    position: claim.position,
-                    isLinked: claim.isLinked
+                    position: claims[place].position,
+                    isLinked: claims[place].isLinked
                 )
             )
         }
-        return result
     }
 }

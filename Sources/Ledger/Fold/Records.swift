@@ -15,6 +15,8 @@ struct EventHead {
     /// When the whole event was signed: the latest of its dates, so that the parts of one event
     /// never fall on two sides of a cut.
     var at: Timestamp
+    /// Whether it reports a purchase or renewal as it happens.
+    var isReport: Bool { Trigger(self).isReport }
 
     init(_ events: borrowing [Event], _ place: Int) {
         position = events[place].position
@@ -37,31 +39,24 @@ struct EventHead {
 }
 
 /// The register of one transaction: the version that counts, and what all versions tell.
+///
+/// What only an interval or a charge shows is not here but in the event at `place`.
 struct Period {
     var transactionID: AppleID
     var signedDate: Timestamp
     var signedAt: Timestamp
     var digest: UInt64
-    var provenance: Provenance
     /// The event that holds the version that counts.
     var position: Int64
     /// Where that event stands among those that are folded.
     var place: Int
-    var productID: Symbol?
-    var purchaseDate: Timestamp?
+    /// The start of the period.
+    var start: Timestamp
+    /// The end of the paid period as it counts; never before the start.
+    var end: Timestamp
     var expiresDate: Timestamp?
-    var revocationDate: Timestamp?
-    var revocationType: RevocationType?
-    var reason: TransactionReason?
-    var ownership: Ownership?
-    var offer: OfferPhase
-    var price: Int64?
-    var currency: Symbol?
-    var appAccountToken: UniqueID?
-    var isUpgraded: Bool
-    /// Whether one of several transactions of one period (seats).
-    var isAdditional: Bool
-    var isCommitment: Bool
+    /// When it was taken back, not before it began.
+    var revocation: Timestamp?
 
     /// When Apple first signed any version of it.
     var firstSigned: Timestamp
@@ -73,18 +68,26 @@ struct Period {
     var firstEnd: Timestamp?
     /// When Apple first said that it was upgraded.
     var upgradedAt: Timestamp?
-    /// The end that an unsigned answer to an extension promised.
-    var provisionalEnd: Timestamp?
-    var provisionalPosition: Int64 = 0
+
+    var productID: Symbol?
+    var reason: TransactionReason?
+    var provenance: Provenance
+    /// Whether there is a `purchaseDate`.
+    var hasStart: Bool
+    var isUpgraded: Bool
+    /// Whether one of several transactions of one period (seats).
+    var isAdditional: Bool
+    var isCommitment: Bool
 
     /// Whether an event carries a transaction of an auto-renewable subscription.
     static func exists(in events: borrowing [Event], _ place: Int) -> Bool {
         guard events[place].fact.hasTransaction else { return false }
         // Older payloads lack the type.
-        guard let type = events[place].fact.storedTransaction.productType else {
-            return events[place].fact.storedTransaction.expiresDate != nil
+        switch events[place].fact.storedTransaction.productType {
+        case .autoRenewable: return true
+        case nil: return events[place].fact.storedTransaction.expiresDate != nil
+        default: return false
         }
-        return type == .autoRenewable
     }
 
     /// Reads the transaction of an event that has one of a subscription.
@@ -92,56 +95,55 @@ struct Period {
         transactionID = events[place].fact.storedTransaction.transactionID
         signedDate = events[place].fact.storedTransaction.signedDate
         digest = events[place].fact.storedTransaction.digest
-        expiresDate = events[place].fact.storedTransaction.expiresDate
-        self.place = place
         signedAt = head.signedAt
-        provenance = head.provenance
         position = head.position
-        productID = events[place].fact.storedTransaction.productID
-        purchaseDate = events[place].fact.storedTransaction.purchaseDate
-        revocationDate = events[place].fact.storedTransaction.revocationDate
-        revocationType = events[place].fact.storedTransaction.revocationType
-        reason = events[place].fact.storedTransaction.reason
-        ownership = events[place].fact.storedTransaction.ownership
-        offer = OfferPhase(
-            type: events[place].fact.storedTransaction.offerType,
-            discount: events[place].fact.storedTransaction.offerDiscountType
-        )
-        price = events[place].fact.storedTransaction.price
-        currency = events[place].fact.storedTransaction.currency
-        appAccountToken = events[place].fact.storedTransaction.appAccountToken
-        isUpgraded = events[place].fact.storedTransaction.isUpgraded
-        isAdditional = events[place].fact.storedTransaction.additionalReason != nil
-        isCommitment =
-            events[place].fact.storedTransaction.billingPlanType == .monthly
-            || events[place].fact.storedTransaction.commitmentExpiresDate != nil
+        self.place = place
+        start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
+        hasStart = events[place].fact.storedTransaction.purchaseDate != nil
+        expiresDate = events[place].fact.storedTransaction.expiresDate
+        end = max(start, expiresDate ?? start)
+        if let revoked = events[place].fact.storedTransaction.revocationDate {
+            revocation = max(revoked, start)
+        }
         firstSigned = signedDate
         firstAt = head.at
-        reportedAt = Trigger(head).isReport ? head.at : nil
+        reportedAt = head.isReport ? head.at : nil
         firstEnd = expiresDate
+        isUpgraded = events[place].fact.storedTransaction.isUpgraded
         upgradedAt = isUpgraded ? signedDate : nil
+        productID = events[place].fact.storedTransaction.productID
+        reason = events[place].fact.storedTransaction.reason
+        provenance = head.provenance
+        isAdditional = events[place].fact.storedTransaction.additionalReason != nil
+        isCommitment = events[place].fact.storedTransaction.commitmentExpiresDate != nil
+        if case .monthly = events[place].fact.storedTransaction.billingPlanType {
+            isCommitment = true
+        }
     }
 
     /// Takes another version in.
     mutating func merge(_ new: Period) -> Anomaly.Kind? {
         let isConflict =
             new.signedDate == signedDate && new.digest != digest && new.provenance == provenance
-        var merged = EventOrder.wins(new, over: self) ? new : self
-        merged.firstAt = min(firstAt, new.firstAt)
-        merged.reportedAt =
-            if let mine = reportedAt, let other = new.reportedAt { min(mine, other) } else {
-                reportedAt ?? new.reportedAt
-            }
-        merged.firstSigned = min(firstSigned, new.firstSigned)
-        merged.firstEnd =
-            new.firstSigned < firstSigned ? new.firstEnd ?? firstEnd : firstEnd ?? new.firstEnd
-        if let upgraded = new.upgradedAt {
-            merged.upgradedAt = upgradedAt.map { min($0, upgraded) } ?? upgraded
-        } else {
-            merged.upgradedAt = upgradedAt
-        }
-        self = merged
+        let isFirst = new.firstSigned < self.firstSigned
+        let firstSigned = min(self.firstSigned, new.firstSigned)
+        let firstAt = min(self.firstAt, new.firstAt)
+        let firstEnd =
+            isFirst ? new.firstEnd ?? self.firstEnd : self.firstEnd ?? new.firstEnd
+        let reportedAt = Self.earlier(self.reportedAt, new.reportedAt)
+        let upgradedAt = Self.earlier(self.upgradedAt, new.upgradedAt)
+        if EventOrder.wins(new, over: self) { self = new }
+        self.firstSigned = firstSigned
+        self.firstAt = firstAt
+        self.firstEnd = firstEnd
+        self.reportedAt = reportedAt
+        self.upgradedAt = upgradedAt
         return isConflict ? .orderConflict : nil
+    }
+
+    private static func earlier(_ left: Timestamp?, _ right: Timestamp?) -> Timestamp? {
+        guard let left, let right else { return left ?? right }
+        return min(left, right)
     }
 
     /// Up to when what renewal info told counts from the period's start on.
@@ -155,18 +157,9 @@ struct Period {
 
     /// Whether the dates of a period are there and in order.
     var hasDates: Bool {
-        guard let purchaseDate, let expiresDate else { return false }
-        return purchaseDate <= expiresDate
+        guard hasStart, let expiresDate else { return false }
+        return start <= expiresDate
     }
-
-    /// The start of the period.
-    var start: Timestamp { purchaseDate ?? .earliest }
-
-    /// The end of the paid period as it counts; never before the start.
-    var end: Timestamp { max(start, provisionalEnd ?? expiresDate ?? start) }
-
-    /// When it was taken back, not before it began.
-    var revocation: Timestamp? { revocationDate.map { max($0, start) } }
 
     /// The length of the period before any extension.
     var length: Milliseconds {
@@ -182,40 +175,31 @@ struct Period {
     }
 }
 
-/// Renewal info at its place in the signed history.
+/// Renewal info at its place in the signed history; what it says is in the event at `place`.
 struct RenewalRecord {
-    var signedDate: Timestamp
-    var signedAt: Timestamp
     /// When the whole event was signed.
     var at: Timestamp
+    var signedDate: Timestamp
+    var signedAt: Timestamp
+    /// Its `renewalDate`, which decides between two that were signed in one instant.
+    var renewalDate: Timestamp
     var digest: UInt64
-    var provenance: Provenance
     var position: Int64
     var place: Int
-    var autoRenewStatus: Int32?
-    var autoRenewProductID: Symbol?
-    var expirationIntent: Int32?
+    var provenance: Provenance
     var isInBillingRetryPeriod: Bool
-    var priceIncreaseStatus: Int32?
-    var gracePeriodExpiresDate: Timestamp?
-    var renewalDate: Timestamp?
 
     /// Reads the renewal info of an event that has one.
     init(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
-        signedDate = events[place].fact.storedRenewal.signedDate
-        digest = events[place].fact.storedRenewal.digest
-        self.place = place
-        signedAt = head.signedAt
         at = head.at
-        provenance = head.provenance
+        signedDate = events[place].fact.storedRenewal.signedDate
+        signedAt = head.signedAt
+        renewalDate = events[place].fact.storedRenewal.renewalDate ?? .earliest
+        digest = events[place].fact.storedRenewal.digest
         position = head.position
-        autoRenewStatus = events[place].fact.storedRenewal.autoRenewStatus
-        autoRenewProductID = events[place].fact.storedRenewal.autoRenewProductID
-        expirationIntent = events[place].fact.storedRenewal.expirationIntent
+        self.place = place
+        provenance = head.provenance
         isInBillingRetryPeriod = events[place].fact.storedRenewal.isInBillingRetryPeriod == true
-        priceIncreaseStatus = events[place].fact.storedRenewal.priceIncreaseStatus
-        gracePeriodExpiresDate = events[place].fact.storedRenewal.gracePeriodExpiresDate
-        renewalDate = events[place].fact.storedRenewal.renewalDate
     }
 
     func wins(over other: RenewalRecord) -> Bool { EventOrder.wins(self, over: other) }
@@ -223,12 +207,13 @@ struct RenewalRecord {
 
 extension OfferPhase {
     /// What kind of period a transaction is.
-    init(type: Int32?, discount: OfferDiscountType?) {
-        if discount == .freeTrial {
+    init(_ events: borrowing [Event], _ place: Int) {
+        // Field by field: handing the transaction over would copy all of it.
+        if case .freeTrial = events[place].fact.storedTransaction.offerDiscountType {
             self = .trial
             return
         }
-        switch type {
+        switch events[place].fact.storedTransaction.offerType {
         case nil: self = .standard
         case 1: self = .intro
         case 2: self = .promotional

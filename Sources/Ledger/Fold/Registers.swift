@@ -17,7 +17,13 @@ struct Registers {
     /// Whether any failed charge was announced or implied.
     private(set) var hasFailures = false
 
+    /// Which period an unsigned answer to an extension moved the end of, by its place.
+    private(set) var provisionalPeriod: Int?
+    /// The event that holds that answer.
+    private(set) var provisionalPosition: Int64 = 0
+
     private var index: [AppleID: Int] = [:]
+    private var refundedSeats: [AppleID: Int32] = [:]
 
     /// Past so many transactions a dictionary finds them faster than a search from the end.
     private static let searchMax = 24
@@ -30,9 +36,11 @@ struct Registers {
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
         if !reversals.isEmpty { reversals.removeAll(keepingCapacity: true) }
         if !seatRefunds.isEmpty { seatRefunds.removeAll(keepingCapacity: true) }
+        if !refundedSeats.isEmpty { refundedSeats.removeAll(keepingCapacity: true) }
         if !index.isEmpty { index.removeAll(keepingCapacity: true) }
         newestTransactionSigned = nil
         hasFailures = false
+        provisionalPeriod = nil
     }
 
     /// Takes in the version of a transaction that an event carries; returns its oddity.
@@ -55,7 +63,7 @@ struct Registers {
             }
             let old = (place: periods[known].place, position: periods[known].position)
             let oddity = periods[known].merge(Period(events, place, head))
-            if periods[known].revocationDate == nil {
+            if periods[known].revocation == nil {
                 reversals.append(
                     RefundReversal(
                         transactionID: id,
@@ -113,30 +121,51 @@ struct Registers {
         if !answers.isEmpty { applyProvisionalExtension() }
     }
 
-    /// Makes one period of those that are one purchase.
+    /// Makes one period of those that are one purchase under two numbers.
+    ///
+    /// Apple's client and its server were seen to number one purchase differently; the order line
+    /// is the same, and so is the start.
     private mutating func mergeDoubles(_ events: borrowing [Event]) {
-        for place in periods.indices.dropFirst().reversed() {
-            var other = place - 1
-            while other >= 0, periods[other].start == periods[place].start {
-                if isSamePurchase(other, place, events) {
-                    _ = periods[other].merge(periods[place])
-                    periods.remove(at: place)
-                    break
-                }
-                other -= 1
+        var doubles: [Int] = []
+        var last = periods.count - 1
+        while last > 0 {
+            var first = last
+            while first > 0, periods[first - 1].start == periods[last].start { first -= 1 }
+            if first < last { mergeDoubles(among: first...last, into: &doubles, events) }
+            last = first - 1
+        }
+        if !doubles.isEmpty { removePeriods(at: doubles.sorted()) }
+    }
+
+    /// Merges each purchase of those that begin together into its first place, and notes the rest.
+    private mutating func mergeDoubles(
+        among places: ClosedRange<Int>,
+        into doubles: inout [Int],
+        _ events: borrowing [Event]
+    ) {
+        var later: [AppleID: Int] = [:]
+        for place in places.reversed() where !periods[place].isAdditional {
+            guard let line = events[periods[place].place].fact.storedTransaction.webOrderLineItemID
+            else { continue }
+            if let double = later.updateValue(place, forKey: line) {
+                _ = periods[place].merge(periods[double])
+                doubles.append(double)
             }
         }
     }
 
-    /// Whether two periods are one purchase under two numbers.
-    ///
-    /// Apple's client and its server were seen to number one purchase differently; the order line
-    /// is the same, and so is the start.
-    private func isSamePurchase(_ left: Int, _ right: Int, _ events: borrowing [Event]) -> Bool {
-        guard !periods[left].isAdditional, !periods[right].isAdditional,
-            let line = events[periods[left].place].fact.storedTransaction.webOrderLineItemID
-        else { return false }
-        return events[periods[right].place].fact.storedTransaction.webOrderLineItemID == line
+    /// Removes the periods at some places, which are in order.
+    private mutating func removePeriods(at places: [Int]) {
+        var (kept, next) = (places[0], 0)
+        for place in places[0]..<periods.count {
+            if next < places.count, places[next] == place {
+                next += 1
+            } else {
+                periods[kept] = periods[place]
+                kept += 1
+            }
+        }
+        periods.removeLast(periods.count - kept)
     }
 
     /// Keeps each number of refunded seats that a transaction comes to.
@@ -146,11 +175,16 @@ struct Registers {
         at signedDate: Timestamp,
         _ head: EventHead
     ) {
-        let known = seatRefunds.last { $0.transactionID == id }?.seats ?? 0
+        let known = refundedSeats.updateValue(seats, forKey: id) ?? 0
         guard seats != known else { return }
         seatRefunds.append(
             SeatRefund(transactionID: id, at: signedDate, seats: seats, position: head.position)
         )
+    }
+
+    /// What kind of period it is.
+    func offer(_ number: Int, _ events: borrowing [Event]) -> OfferPhase {
+        OfferPhase(events, periods[number].place)
     }
 
     private func place(of id: AppleID) -> Int? {
@@ -164,7 +198,7 @@ struct Registers {
     }
 
     private mutating func indexAll() {
-        for (place, period) in periods.enumerated() { index[period.transactionID] = place }
+        for place in periods.indices { index[periods[place].transactionID] = place }
     }
 
     /// Moves the end of the last live period to what Apple's unsigned answer promised, until a
@@ -172,11 +206,12 @@ struct Registers {
     private mutating func applyProvisionalExtension() {
         guard let answer = answers.max(by: { ($0.at, $0.position) < ($1.at, $1.position) }),
             newestTransactionSigned.map({ $0 <= answer.at }) ?? true,
-            let place = periods.lastIndex(where: { $0.revocationDate == nil }),
+            let place = periods.lastIndex(where: { $0.revocation == nil }),
             let end = periods[place].expiresDate, end < answer.effectiveDate
         else { return }
-        periods[place].provisionalEnd = answer.effectiveDate
-        periods[place].provisionalPosition = answer.position
+        periods[place].end = max(periods[place].start, answer.effectiveDate)
+        provisionalPeriod = place
+        provisionalPosition = answer.position
     }
 }
 

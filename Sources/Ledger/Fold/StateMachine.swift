@@ -15,7 +15,7 @@ struct StateMachine {
     /// Whether its own charge was taken back.
     private var isTakenBack = false
     /// The charges for seats in that period that were not taken back.
-    private var seats: [AppleID] = []
+    private var seats: Set<AppleID> = []
 
     /// What a transaction is to the machine.
     private enum Bearing {
@@ -66,8 +66,11 @@ struct StateMachine {
         let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
         if events[place].fact.storedTransaction.additionalReason != nil {
             let id = events[place].fact.storedTransaction.transactionID
-            if !seats.isEmpty { seats.removeAll { $0 == id } }
-            if !isRevoked, latestStart.map({ start >= $0 }) ?? true { seats.append(id) }
+            if !isRevoked, latestStart.map({ start >= $0 }) ?? true {
+                seats.insert(id)
+            } else if !seats.isEmpty {
+                seats.remove(id)
+            }
             return .aside
         }
         if let latestStart, start < latestStart { return .aside }

@@ -10,6 +10,10 @@ public struct SubscriptionFold {
     private var registers = Registers()
     private var owners = OwnershipBuilder()
     private var builder: TimelineBuilder
+    private var order: [Int] = []
+
+    /// Up to so many events are sorted by insertion, since most stand in order already.
+    private static let insertionMax = 64
 
     /// Makes a fold for the subscriptions of one app.
     public init(rules: AppRules) {
@@ -24,38 +28,61 @@ public struct SubscriptionFold {
     ///   subscription.
     public mutating func history(of events: [Event]) -> History {
         var history = History()
-        registers.reset()
-        owners.reset()
-        var machine = StateMachine()
-        let order = order(of: events)
-        for step in 0..<events.count {
-            let place = order.isEmpty ? step : order[step]
-            history.knownToPosition = max(history.knownToPosition, events[place].position)
-            if step > 0, isRepeated(events, order.isEmpty ? step - 1 : order[step - 1], place) {
-                continue
-            }
-            apply(events, place, &machine, &history)
-        }
-        registers.finish(events)
-        history.transitions = machine.transitions
-        history.timeline = builder.timeline(of: registers)
-        history.ownership = owners.intervals()
-        history.latestStatus = registers.statuses.last?.status
-        history.failures = FailureFinder(rules: rules).failures(registers, events)
-        summarise(events, &history)
+        fold(events, into: &history)
         return history
     }
 
-    /// The places of the events in the total order; empty where they stand in it already.
-    private func order(of events: [Event]) -> [Int] {
-        var isSorted = true
-        for place in events.indices.dropFirst()
-        where EventOrder.precedes(events, place, place - 1) {
-            isSorted = false
-            break
+    /// Folds all events of one subscription into a history whose memory is used again.
+    ///
+    /// - Parameters:
+    ///   - events: The events of one stream, in any order.
+    ///   - history: Becomes the history of these events alone, whatever it was before.
+    public mutating func fold(_ events: [Event], into history: inout History) {
+        history.reset()
+        registers.reset()
+        owners.reset()
+        var machine = StateMachine()
+        let isSorted = sort(events)
+        var previous = -1
+        for step in 0..<events.count {
+            let place = isSorted ? step : order[step]
+            history.knownToPosition = max(history.knownToPosition, events[place].position)
+            if previous < 0 || !isRepeated(events, previous, place) {
+                apply(events, place, &machine, &history)
+            }
+            previous = place
         }
-        if isSorted { return [] }
-        return events.indices.sorted { EventOrder.precedes(events, $0, $1) }
+        registers.finish(events)
+        history.transitions = machine.transitions
+        builder.append(to: &history.timeline, registers, events)
+        owners.append(to: &history.ownership)
+        history.latestStatus = registers.statuses.last?.status
+        FailureFinder(rules: rules).append(to: &history.failures, registers, events)
+        summarise(events, &history)
+    }
+
+    /// Puts the places of the events in the total order; true where they stand in it already.
+    private mutating func sort(_ events: [Event]) -> Bool {
+        var sorted = 1
+        while sorted < events.count, !EventOrder.precedes(events, sorted, sorted - 1) {
+            sorted += 1
+        }
+        if sorted >= events.count { return true }
+        order.reset()
+        order.append(contentsOf: events.indices)
+        guard events.count <= Self.insertionMax else {
+            order.sort { EventOrder.precedes(events, $0, $1) }
+            return false
+        }
+        for step in sorted..<events.count {
+            var slot = step
+            while slot > 0, EventOrder.precedes(events, step, order[slot - 1]) {
+                order[slot] = order[slot - 1]
+                slot -= 1
+            }
+            order[slot] = step
+        }
+        return false
     }
 
     /// Whether two neighbours in the order tell exactly the same.
@@ -117,22 +144,27 @@ public struct SubscriptionFold {
 
     /// What the registers say at the end of all facts.
     private func summarise(_ events: [Event], _ history: inout History) {
-        guard let last = registers.periods.last else { return }
-        history.charges.reserveCapacity(registers.periods.count)
+        let last = registers.periods.count - 1
+        guard last >= 0 else { return }
         for place in registers.periods.indices where registers.periods[place].hasDates {
             history.charges.append(Charge(registers.periods[place], events))
         }
-        history.reversals = registers.reversals
-        history.seatRefunds = registers.seatRefunds
-        history.latestTransaction = events[last.place].fact.transaction
-        var renewal: RenewalRecord?
-        for record in registers.renewals where renewal.map({ record.wins(over: $0) }) ?? true {
-            renewal = record
+        if !registers.reversals.isEmpty { history.reversals = registers.reversals }
+        if !registers.seatRefunds.isEmpty { history.seatRefunds = registers.seatRefunds }
+        history.latestTransaction =
+            events[registers.periods[last].place].fact.storedTransaction
+        var newest = -1
+        for place in registers.renewals.indices
+        where newest < 0 || registers.renewals[place].wins(over: registers.renewals[newest]) {
+            newest = place
         }
-        if let renewal { history.latestRenewal = events[renewal.place].fact.renewal }
-        if let product = last.productID, !rules.products.isEmpty, rules.products[product] == nil {
-            history.anomalies.append(Anomaly(kind: .unknownProduct, position: last.position))
+        if newest >= 0 {
+            history.latestRenewal = events[registers.renewals[newest].place].fact.storedRenewal
         }
+        guard !rules.products.isEmpty, let product = registers.periods[last].productID,
+            rules.products[product] == nil
+        else { return }
+        history.note(.unknownProduct, registers.periods[last].position)
     }
 
     /// What is odd about a notification on its own.

@@ -1,83 +1,80 @@
 /// Makes the timeline: cover, the gaps between, split wherever something shown changes.
 struct TimelineBuilder {
     let rules: AppRules
+    /// The only policy; nil where there are several, or one that counts from some instant on.
+    private let policy: AccessPolicy?
     private var coverage = Coverage()
+    private var pieces: [Piece] = []
     /// Where the renewal infos of the present period begin; they only move forward.
     private var renewalCursor = 0
 
-    init(rules: AppRules) { self.rules = rules }
+    init(rules: AppRules) {
+        self.rules = rules
+        policy = rules.policies.count == 1 ? rules.policies[0] : nil
+    }
 
-    /// The timeline of the registers, which are finished; empty where no period is known.
-    mutating func timeline(of registers: borrowing Registers) -> [Interval] {
-        guard !registers.periods.isEmpty else { return [] }
+    /// Adds the timeline of the registers, which are finished; nothing where no period is known.
+    mutating func append(
+        to intervals: inout [Interval],
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
+    ) {
+        guard !registers.periods.isEmpty else { return }
         coverage.compute(registers.periods)
         renewalCursor = 0
         let count = coverage.segments.count
-        var intervals: [Interval] = []
-        intervals.reserveCapacity(count * 2 + 3)
         var cursor = registers.periods[0].start
         var latest = 0
         for place in 0..<count {
             let (from, to) = (coverage.segments[place].from, coverage.segments[place].to)
             if from > cursor {
-                appendGap(
-                    from: cursor,
-                    until: from,
-                    after: place - 1,
-                    &latest,
-                    registers,
-                    &intervals
-                )
+                let gap = gap(from: cursor, until: from, after: place - 1, &latest, registers)
+                append(gap, to: &intervals, registers, events)
             }
-            appendCover(place, registers, &intervals)
+            appendCover(place, to: &intervals, registers, events)
             cursor = to
         }
-        appendGap(from: cursor, until: nil, after: count - 1, &latest, registers, &intervals)
-        return intervals
+        let gap = gap(from: cursor, until: nil, after: count - 1, &latest, registers)
+        append(gap, to: &intervals, registers, events)
     }
 
     // MARK: Cover
 
     private mutating func appendCover(
         _ place: Int,
+        to intervals: inout [Interval],
         _ registers: borrowing Registers,
-        _ intervals: inout [Interval]
+        _ events: borrowing [Event]
     ) {
         let segment = coverage.segments[place]
         let number = segment.period
-        let firstSigned = registers.periods[number].firstSigned
-        let nextSigned =
-            place + 1 < coverage.segments.count
-            ? registers.periods[coverage.segments[place + 1].period].firstSigned : nil
-        moveRenewalCursor(to: firstSigned, registers)
+        moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
 
         var base = Interval(from: segment.from, until: segment.to, state: .active)
-        fill(&base, registers, number)
+        fill(&base, registers, events, number)
         base.entitledApple = true
         base.entitled = true
         base.deciding.transaction = registers.periods[number].position
 
-        let trouble =
-            registers.hasFailures
-            ? trouble(number, until: segment.to, nextSigned: nextSigned, registers) : nil
-        var extra: [Timestamp] = []
-        var signedEnd: Timestamp?
-        if let trouble { extra = [trouble.lowerBound, trouble.upperBound] }
-        if registers.periods[number].provisionalEnd != nil,
-            let end = registers.periods[number].expiresDate
-        {
-            signedEnd = end
-            extra.append(end)
-        }
-        let provisionalPosition = registers.periods[number].provisionalPosition
-        split(base, number, from: renewalCursor, cut: nil, registers, extra, &intervals) {
-            interval in
-            if let trouble { interval.hasBillingTrouble = trouble.contains(interval.from) }
-            if let signedEnd, interval.from >= signedEnd {
-                interval.confidence = .provisional
-                interval.deciding.marker = provisionalPosition
+        var stretch = Stretch(period: number, cut: nil)
+        if registers.hasFailures {
+            let next =
+                place + 1 < coverage.segments.count ? coverage.segments[place + 1].period : nil
+            stretch.trouble = trouble(
+                number,
+                until: segment.to,
+                nextSigned: next.map { registers.periods[$0].firstSigned },
+                registers
+            )
+            if let trouble = stretch.trouble {
+                stretch.bounds = [trouble.lowerBound, trouble.upperBound]
             }
         }
+        if registers.provisionalPeriod == number, let end = registers.periods[number].expiresDate {
+            stretch.signedEnd = end
+            stretch.bounds.append(end)
+        }
+        split(base, stretch, to: &intervals, registers, events)
     }
 
     /// Moves on to the first renewal info signed since an instant, or back, should it lie there.
@@ -108,12 +105,14 @@ struct TimelineBuilder {
         var from: Timestamp?
         for place in registers.markers.range(since: since, before: cut) {
             if case .failed = registers.markers[place].kind {
-                from = from ?? registers.markers[place].at
+                from = registers.markers[place].at
+                break
             }
         }
         for place in registers.renewals.range(since: since, before: cut)
         where registers.renewals[place].isInBillingRetryPeriod {
             from = min(from ?? .latest, registers.renewals[place].at)
+            break
         }
         guard let from, max(from, start) < cut else { return nil }
         return max(from, start)..<cut
@@ -121,60 +120,67 @@ struct TimelineBuilder {
 
     // MARK: Gaps
 
-    private mutating func appendGap(
+    private func gap(
         from: Timestamp,
         until: Timestamp?,
         after place: Int,
         _ latest: inout Int,
-        _ registers: borrowing Registers,
-        _ intervals: inout [Interval]
-    ) {
+        _ registers: borrowing Registers
+    ) -> Gap {
         while latest + 1 < registers.periods.count, registers.periods[latest + 1].start <= from {
             latest += 1
         }
         let number = purchase(of: latest, registers)
-        let last = place >= 0 ? coverage.segments[place].period : number
-        let next = until == nil ? nil : coverage.segments[place + 1].period
-        let gap = Gap(
+        return Gap(
             registers,
             from: from,
             until: until,
-            last: last,
+            last: place >= 0 ? coverage.segments[place].period : number,
             latest: number,
-            next: next,
+            next: until == nil ? nil : coverage.segments[place + 1].period,
             revokedAt: revocation(of: number, registers)
         )
-        for piece in gap.pieces(registers, rules) {
-            let number = piece.state.isRevoked ? number : last
+    }
+
+    private mutating func append(
+        _ gap: Gap,
+        to intervals: inout [Interval],
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
+    ) {
+        pieces.reset()
+        gap.append(to: &pieces, registers, events, rules)
+        for place in pieces.indices {
+            let state = pieces[place].state
+            let number = state.isRevoked ? gap.latest : gap.last
             moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
-            var base = Interval(from: piece.from, until: piece.until, state: piece.state)
-            fill(&base, registers, number)
-            base.confidence = piece.confidence
-            base.gracePeriodExpiresDate = piece.graceEnd
-            base.deciding = piece.deciding
-            let access = AccessDecision(
-                piece: piece,
-                end: gap.end,
-                paidUntil: registers.periods[number].end,
-                grace: configuredGrace(number, registers)
-            )
-            split(
-                base,
-                number,
-                from: renewalCursor,
-                cut: gap.cut,
-                registers,
-                access.bounds(rules),
-                &intervals
-            ) { interval in
-                access.decide(&interval, rules.policy(at: interval.from))
+            var base = Interval(from: pieces[place].from, until: pieces[place].until, state: state)
+            fill(&base, registers, events, number)
+            base.confidence = pieces[place].confidence
+            base.gracePeriodExpiresDate = pieces[place].graceEnd
+            base.deciding = pieces[place].deciding
+            var stretch = Stretch(period: number, cut: gap.cut)
+            switch state {
+            case .active, .expired: break
+            case .renewalPending: base.entitled = true
+            case .gracePeriod, .billingRetry, .revoked:
+                let access = AccessDecision(
+                    piece: pieces[place],
+                    end: gap.end,
+                    paidUntil: registers.periods[number].end,
+                    grace: state == .billingRetry ? configuredGrace(number, registers, events) : nil
+                )
+                stretch.bounds = access.bounds(rules)
+                stretch.access = access
             }
+            split(base, stretch, to: &intervals, registers, events)
         }
     }
 
     private func configuredGrace(
         _ number: Int,
-        _ registers: borrowing Registers
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
     ) -> Milliseconds? {
         guard rules.gracePeriodDays != nil else { return nil }
         let plan = Clock.plan(
@@ -182,7 +188,7 @@ struct TimelineBuilder {
             period: registers.periods[number].length,
             rules: rules
         )
-        let offer = registers.periods[number].offer
+        let offer = registers.offer(number, events)
         return Clock.configuredGrace(plan: plan, offer: offer, rules: rules)
     }
 
@@ -201,18 +207,15 @@ struct TimelineBuilder {
     /// transactions was.
     private func revocation(of number: Int, _ registers: borrowing Registers) -> Timestamp? {
         guard var latest = registers.periods[number].revocation else { return nil }
-        let period = registers.periods[number]
+        let isAdditional = registers.periods[number].isAdditional
+        let end = registers.periods[number].end
         // Where every transaction of a period says that it has company, the end tells.
-        var place = period.isAdditional ? 0 : number + 1
-        while place < registers.periods.count,
-            period.isAdditional || registers.periods[place].start < period.end
-        {
-            let other = registers.periods[place]
-            place += 1
-            guard other.isAdditional, !period.isAdditional || other.end == period.end else {
-                continue
-            }
-            guard let revoked = other.revocation else { return nil }
+        for place in (isAdditional ? 0 : number + 1)..<registers.periods.count {
+            if !isAdditional, registers.periods[place].start >= end { break }
+            guard registers.periods[place].isAdditional,
+                !isAdditional || registers.periods[place].end == end
+            else { continue }
+            guard let revoked = registers.periods[place].revocation else { return nil }
             latest = max(latest, revoked)
         }
         return latest
@@ -220,22 +223,35 @@ struct TimelineBuilder {
 
     // MARK: Splitting
 
-    /// Splits a stretch where renewal info, policy or the caller's own instants say so.
+    /// What a stretch of time is split by, beside renewal infos and policies.
+    private struct Stretch {
+        /// The period whose renewal infos count.
+        var period: Int
+        /// From when on none of them counts.
+        var cut: Timestamp?
+        /// Other instants at which something may change.
+        var bounds: [Timestamp] = []
+        /// Where a failed charge is already known.
+        var trouble: Range<Timestamp>?
+        /// The end that Apple signed, where an unsigned answer promised a later one.
+        var signedEnd: Timestamp?
+        /// What grants access where no transaction does.
+        var access: AccessDecision?
+    }
+
+    /// Splits a stretch where renewal info, policy or the stretch's own bounds say so.
     private func split(
         _ base: Interval,
-        _ number: Int,
-        from first: Int,
-        cut: Timestamp?,
+        _ stretch: Stretch,
+        to intervals: inout [Interval],
         _ registers: borrowing Registers,
-        _ extra: [Timestamp],
-        _ intervals: inout [Interval],
-        decide: (inout Interval) -> Void
+        _ events: borrowing [Event]
     ) {
         let count = registers.renewals.count
-        let stop = Self.earlier(cut, base.until) ?? .latest
-        let knownFromStart = registers.periods[number].knownFromStart
-        let product = registers.periods[number].productID
-        var next = first
+        let end = base.until ?? .latest
+        let stop = stretch.cut.map { min($0, end) } ?? end
+        let knownFromStart = registers.periods[stretch.period].knownFromStart
+        var next = renewalCursor
         var winner = -1
         var from = base.from
         let begin = intervals.count
@@ -254,8 +270,10 @@ struct TimelineBuilder {
             if next < count, registers.renewals[next].at < stop {
                 until = Self.earlier(until, registers.renewals[next].at)
             }
-            for instant in extra where instant > from { until = Self.earlier(until, instant) }
-            if rules.policies.count > 1 {
+            for instant in stretch.bounds where instant > from {
+                until = Self.earlier(until, instant)
+            }
+            if policy == nil {
                 for policy in rules.policies where policy.effectiveFrom > from {
                     until = Self.earlier(until, policy.effectiveFrom)
                 }
@@ -263,45 +281,79 @@ struct TimelineBuilder {
             var interval = base
             interval.from = from
             interval.until = until
-            if rules.policies.count > 1 { interval.policyVersion = rules.policy(at: from).version }
-            if winner >= 0 { show(registers.renewals[winner], in: &interval, product) }
-            decide(&interval)
+            if winner >= 0 {
+                show(registers.renewals[winner], in: &interval, events, registers, stretch.period)
+            }
+            decide(&interval, stretch, registers)
             intervals.appendMerging(interval, notBefore: begin)
             guard let until, until != base.until else { return }
             from = until
         }
     }
 
+    /// Fills in what hangs on the instant.
+    private func decide(
+        _ interval: inout Interval,
+        _ stretch: Stretch,
+        _ registers: borrowing Registers
+    ) {
+        if let trouble = stretch.trouble {
+            interval.hasBillingTrouble = trouble.contains(interval.from)
+        }
+        if let signedEnd = stretch.signedEnd, interval.from >= signedEnd {
+            interval.confidence = .provisional
+            interval.deciding.marker = registers.provisionalPosition
+        }
+        if let policy {
+            if let access = stretch.access { access.decide(&interval, policy) }
+            return
+        }
+        let policy = rules.policy(at: interval.from)
+        interval.policyVersion = policy.version
+        if let access = stretch.access { access.decide(&interval, policy) }
+    }
+
     /// Fills in what the transaction tells.
-    private func fill(_ interval: inout Interval, _ registers: borrowing Registers, _ number: Int) {
-        interval.policyVersion = rules.policies[0].version
+    private func fill(
+        _ interval: inout Interval,
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event],
+        _ number: Int
+    ) {
+        let place = registers.periods[number].place
+        interval.policyVersion = policy?.version ?? rules.policies[0].version
         interval.productID = registers.periods[number].productID
         interval.transactionID = registers.periods[number].transactionID
         interval.expiresDate = registers.periods[number].end
-        interval.offer = registers.periods[number].offer
-        interval.ownership = registers.periods[number].ownership ?? .purchased
-        interval.price = registers.periods[number].price
-        interval.currency = registers.periods[number].currency
+        interval.offer = registers.offer(number, events)
+        interval.ownership = events[place].fact.storedTransaction.ownership ?? .purchased
+        interval.price = events[place].fact.storedTransaction.price
+        interval.currency = events[place].fact.storedTransaction.currency
     }
 
     /// Fills in what the renewal info tells.
     private func show(
-        _ renewal: borrowing RenewalRecord,
+        _ renewal: RenewalRecord,
         in interval: inout Interval,
-        _ product: Symbol?
+        _ events: borrowing [Event],
+        _ registers: borrowing Registers,
+        _ number: Int
     ) {
+        let place = renewal.place
         if interval.deciding.renewal == 0 { interval.deciding.renewal = renewal.position }
-        switch renewal.autoRenewStatus {
+        switch events[place].fact.storedRenewal.autoRenewStatus {
         case 0: interval.renewalIntent = .off
         case 1: interval.renewalIntent = .on
         default: interval.renewalIntent = .unknown
         }
-        switch renewal.priceIncreaseStatus {
+        switch events[place].fact.storedRenewal.priceIncreaseStatus {
         case 0: interval.priceConsent = .pending
         case 1: interval.priceConsent = .accepted
         default: interval.priceConsent = .none
         }
-        if let pending = renewal.autoRenewProductID, pending != product, !interval.state.isOver {
+        if let pending = events[place].fact.storedRenewal.autoRenewProductID,
+            pending != registers.periods[number].productID, !interval.state.isOver
+        {
             interval.pendingProductID = pending
         }
     }
@@ -312,20 +364,6 @@ struct TimelineBuilder {
     }
 }
 
-extension SubscriptionState {
-    var isRevoked: Bool {
-        if case .revoked = self { true } else { false }
-    }
-
-    /// Whether nothing of it is left: expired or revoked.
-    var isOver: Bool {
-        switch self {
-        case .expired, .revoked: true
-        default: false
-        }
-    }
-}
-
 extension [Interval] {
     /// Adds an interval, or lengthens the last one where nothing that is shown differs.
     ///
@@ -333,18 +371,24 @@ extension [Interval] {
     ///   - interval: The interval that follows.
     ///   - first: Where the stretch begins whose parts may be one.
     fileprivate mutating func appendMerging(_ interval: Interval, notBefore first: Int) {
-        guard count > first, self[count - 1].until == interval.from else {
+        let last = count - 1
+        guard count > first, self[last].until == interval.from, shows(interval, at: last) else {
             append(interval)
             return
         }
-        var same = interval
-        same.from = self[count - 1].from
-        same.until = self[count - 1].until
-        same.deciding = self[count - 1].deciding
-        if same == self[count - 1] {
-            self[count - 1].until = interval.until
-        } else {
-            append(interval)
-        }
+        self[last].until = interval.until
+    }
+
+    /// Whether an interval of the same stretch shows what the one at a place does: the rest of it
+    /// is the same throughout a stretch.
+    private func shows(_ interval: Interval, at place: Int) -> Bool {
+        self[place].renewalIntent == interval.renewalIntent
+            && self[place].priceConsent == interval.priceConsent
+            && self[place].pendingProductID == interval.pendingProductID
+            && self[place].confidence == interval.confidence
+            && self[place].hasBillingTrouble == interval.hasBillingTrouble
+            && self[place].entitled == interval.entitled
+            && self[place].entitledApple == interval.entitledApple
+            && self[place].policyVersion == interval.policyVersion
     }
 }

@@ -11,6 +11,8 @@ struct StreamFolder {
     private let projections: [any Projection]
     private let registry: AppRegistry
     private var folds: [Int32: SubscriptionFold] = [:]
+    /// Of the stream folded last; its memory serves the next one.
+    private var history = History()
 
     init(_ generations: [Generation], _ registry: AppRegistry) {
         self.generations = generations
@@ -27,8 +29,7 @@ struct StreamFolder {
     /// Folds a whole stream, in whatever order its events are, and adds its rows.
     mutating func add(_ events: [Event], of key: SubscriptionKey) {
         let rules = registry.rules(of: key.appID)
-        let history = folds[key.appID, default: SubscriptionFold(rules: rules)]
-            .history(of: events)
+        folds[key.appID, default: SubscriptionFold(rules: rules)].fold(events, into: &history)
         let subject = Subject(appID: key.appID, stream: key.stream, rules: rules)
         for index in projections.indices {
             projections[index].write(history, of: subject, into: &rows[index])
