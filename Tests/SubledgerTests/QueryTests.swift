@@ -18,6 +18,8 @@ import Testing
             "--allow-unsafe-server"
         )
         #expect(run.status == 0, "\(run.errors)")
+        // The service folds as well, and may hold what the ingest then passes over.
+        try served.waitUntilFolded()
         return served
     }
 

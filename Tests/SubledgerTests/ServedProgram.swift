@@ -163,6 +163,16 @@ final class ServedProgram {
         try folder.lines("n.ndjson").filter { $0.hasPrefix("{\"signedPayload\"") }
     }
 
+    /// Waits until the read models show all that is in the log.
+    func waitUntilFolded() throws {
+        var tries = 0
+        while try number("select count(*) from ledger.mark") > 0, tries < 3000 {
+            usleep(20_000)
+            tries += 1
+        }
+        #expect(try number("select count(*) from ledger.mark") == 0, "all is folded")
+    }
+
     func number(_ sql: String) throws -> Int64 {
         try database.connect().query(sql).int(0, 0) ?? -1
     }
