@@ -1,4 +1,3 @@
-import Dispatch
 import Ledger
 import Postgres
 import Schema
@@ -15,7 +14,7 @@ struct ConcurrencyTests {
         defer { log.stayAlive() }
         let failures = Mutex<[String]>([])
         let appended = Mutex<[Int64]>([])
-        DispatchQueue.concurrentPerform(iterations: 6) { writer in
+        onThreads(6) { writer in
             do {
                 let appender = try log.appender()
                 for round in 0..<6 {
@@ -60,7 +59,7 @@ struct ConcurrencyTests {
         let log = try LogDatabase()
         defer { log.stayAlive() }
         let failures = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 6) { writer in
+        onThreads(6) { writer in
             do {
                 let appender = try log.appender()
                 for number in 0..<10 {

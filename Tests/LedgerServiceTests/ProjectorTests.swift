@@ -1,8 +1,8 @@
-import Dispatch
 import EventLog
 import Ledger
 import Postgres
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LedgerService
@@ -123,7 +123,7 @@ import Testing
         try log.appendLives(300)
         let connect = log.connect
         let errors = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 4) { _ in
+        onThreads(4) { _ in
             do {
                 try Projector(connect()).project()
             } catch {

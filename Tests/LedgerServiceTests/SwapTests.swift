@@ -1,7 +1,8 @@
-import Dispatch
+import Glibc
 import Ledger
 import Postgres
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LedgerService
@@ -16,11 +17,15 @@ import Testing
         let isOver = Atomic(false)
         let reads = Atomic(0)
         let wrong = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 3) { thread in
+        onThreads(3) { thread in
             do {
                 let connection = try connect()
                 if thread == 0 {
                     defer { isOver.store(true, ordering: .relaxed) }
+                    // The others are to have begun, however busy the machine is.
+                    while reads.load(ordering: .relaxed) < 2, wrong.withLock(\.isEmpty) {
+                        usleep(1000)
+                    }
                     for _ in 0..<6 { _ = try Rebuild(connect: connect).run() }
                 } else {
                     while !isOver.load(ordering: .relaxed) {

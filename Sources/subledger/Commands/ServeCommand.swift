@@ -29,9 +29,9 @@ enum ServeCommand {
             POST /v1/notifications takes App Store Server Notifications V2 of both environments; 200
             is answered after the commit. Questions need a token: `subledger token create`.
             /healthz and /readyz need none. SIGTERM and Ctrl-C answer what was accepted and end;
-            SIGHUP reads the tokens again. The section "service" of subledger.json and variables such
-            as SUBLEDGER_LISTEN say the same as the options, which are the strongest. What happens goes to standard error, one JSON object a
-            line.
+            SIGHUP reads the tokens again. The section "service" of subledger.json and variables
+            such as SUBLEDGER_LISTEN say the same as the options, which are the strongest. What
+            happens goes to standard error, one JSON object a line.
             """,
         run: run
     )
