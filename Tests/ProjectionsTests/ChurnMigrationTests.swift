@@ -7,7 +7,8 @@ import Testing
 
 /// A migration gives a subscription another id and is neither a loss nor a gain.
 @Suite struct ChurnMigrationTests {
-    private static let seed = UInt64.random(in: 1...1_000_000)
+    /// Fixed, since how often each thing occurs depends on it.
+    private static let seed: UInt64 = 20_261_130
     private static let range =
         "'2023-06-01', '2026-03-01', as_of => timestamptz '2026-01-20 12:00:00Z'"
 

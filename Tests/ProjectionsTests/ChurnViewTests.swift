@@ -7,7 +7,8 @@ import Testing
 
 /// What the views answer, through PostgreSQL.
 @Suite(.timeLimit(.minutes(3))) struct ChurnViewTests {
-    private static let seed = UInt64.random(in: 1...1_000_000)
+    /// Fixed, since how often each thing occurs depends on it.
+    private static let seed: UInt64 = 4_711
     private static let asOf = "timestamptz '2026-01-20 12:00:00Z'"
 
     private static func lives(_ count: UInt64) -> [ChurnLife] {
@@ -49,7 +50,7 @@ import Testing
     @Test(arguments: ["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
     func everyMonthOfEveryProductAndCurrencyBalances(zone: String) throws {
         let database = try ChurnDatabase()
-        let lives = Self.lives(400)
+        let lives = Self.lives(700)
         try database.write(lives)
         let oracles = lives.map { ChurnOracle($0.history) }
         let asOf = Self.instant("2026-01-20T12:00:00Z")
