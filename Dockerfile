@@ -5,7 +5,7 @@ FROM swift:6.3.1-bookworm AS build
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        libmicrohttpd-dev libpq-dev libssl-dev pkg-config \
+        libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libssl-dev pkg-config \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /source
@@ -24,7 +24,7 @@ FROM debian:12.11-slim
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        ca-certificates libmicrohttpd12 libpq5 libssl3 libstdc++6 tzdata \
+        ca-certificates libcurl4 libmicrohttpd12 libpq5 libssl3 libstdc++6 tzdata \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --system --gid 10001 subledger \
     && useradd --system --uid 10001 --gid 10001 --no-create-home --home-dir /etc/subledger \

@@ -34,10 +34,15 @@ let package = Package(
             pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"])]
         ),
+        .systemLibrary(
+            name: "CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]
+        ),
 
         .target(name: "Postgres", dependencies: ["CPostgres"], swiftSettings: strict),
         .target(name: "Crypto", dependencies: ["COpenSSL"], swiftSettings: strict),
-        .target(name: "HTTP", dependencies: ["CMicroHTTPD"], swiftSettings: strict),
+        .target(name: "HTTP", dependencies: ["CCurl", "CMicroHTTPD"], swiftSettings: strict),
         .target(name: "Ledger", swiftSettings: strict),
         .target(name: "AppStore", dependencies: ["Crypto", "Ledger"], swiftSettings: strict),
         .target(
@@ -109,7 +114,7 @@ let package = Package(
         ),
         tests(of: "Postgres", dependencies: ["Postgres"]),
         tests(of: "Crypto", dependencies: ["Crypto"]),
-        tests(of: "HTTP", dependencies: ["HTTP"]),
+        tests(of: "HTTP", dependencies: ["Crypto", "HTTP"]),
         tests(of: "Ledger", dependencies: ["Ledger"]),
         tests(of: "AppStore", dependencies: ["AppStore", "AppStoreSimulator", "Crypto", "Ledger"]),
         tests(of: "Schema", dependencies: ["EventLog", "Postgres", "Schema"]),
