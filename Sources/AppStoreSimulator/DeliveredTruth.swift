@@ -29,6 +29,9 @@
 //     failure; where none has, it is estimated where the failure announced grace and a grace length
 //     is configured; where none is, it lasted until `graceEnded` says that it was over, at most 28
 //     days (Q1); else there is none (billing retry).
+//     The configured length is another for weekly plans; a plan's length, where nobody told us,
+//     is the nearest to the first period of its product before any extension that was neither an
+//     offer's nor of added seats: a recovery in grace makes a period shorter than its plan.
 // 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
 //     both are 10 min.
 // 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
@@ -71,12 +74,22 @@ public struct DeliveredTruth: Sendable {
         var isPurchase: Bool
         var isAddition: Bool
         var isCommitment: Bool
+        var isOffer: Bool
+        /// Its end before any extension, as far as we were told of that.
+        var firstEnd: Int64
+        /// The length of its product's plan.
+        var plan: Int64 = 0
         /// The index of the first news of it.
         var firstNews: Int
         /// When Apple first said that it was upgraded.
         var upgradedSignedAt: Int64?
 
-        init(_ transaction: NoticeTransaction, firstNews: Int, upgradedSignedAt: Int64?) {
+        init(
+            _ transaction: NoticeTransaction,
+            firstNews: Int,
+            firstEnd: Int64,
+            upgradedSignedAt: Int64?
+        ) {
             productID = transaction.productID
             start = transaction.purchaseDate
             end = transaction.expiresDate
@@ -85,14 +98,17 @@ public struct DeliveredTruth: Sendable {
             isPurchase = transaction.reason == .purchase
             isAddition = transaction.seats?.additionalReason != nil
             isCommitment = transaction.commitment != nil
+            isOffer = transaction.offer != nil
+            self.firstEnd = firstEnd
             self.firstNews = firstNews
             self.upgradedSignedAt = upgradedSignedAt
         }
 
-        var isShort: Bool { end - start <= 86_400_000 }
+        var isShort: Bool { firstEnd - start <= 86_400_000 }
         var leeway: Int64 { isShort ? 600_000 : 7_200_000 }
         var retryMax: Int64 { isShort ? 600_000 : (isCommitment ? 90 : 60) * 86_400_000 }
-        var isWeekly: Bool { end - start <= 7 * 86_400_000 }
+        /// Whether a week is nearer than a month, 30.4375 days.
+        var isWeekly: Bool { 2 * plan < 7 * 86_400_000 + 2_629_800_000 }
 
         func isRevoked(at t: Int64) -> Bool { revocation.map { $0.date <= t } ?? false }
 
@@ -116,6 +132,7 @@ public struct DeliveredTruth: Sendable {
             var period = Period(
                 transaction,
                 firstNews: known?.firstNews ?? index,
+                firstEnd: known?.firstEnd ?? transaction.expiresDate,
                 upgradedSignedAt: upgradedAt
             )
             if let known, known.signedDate > transaction.signedDate {
@@ -124,9 +141,17 @@ public struct DeliveredTruth: Sendable {
             }
             periods[transaction.transactionID] = period
         }
-        self.periods = periods.values.sorted {
+        var sorted = periods.values.sorted {
             ($0.start, $0.end, $0.firstNews) < ($1.start, $1.end, $1.firstNews)
         }
+        for place in sorted.indices {
+            let first = sorted.first {
+                $0.productID == sorted[place].productID && !$0.isAddition && !$0.isOffer
+            }
+            let model = first ?? sorted[place]
+            sorted[place].plan = model.firstEnd - model.start
+        }
+        self.periods = sorted
         self.configuredGraceDays = configuredGraceDays
     }
 

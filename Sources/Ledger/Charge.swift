@@ -14,6 +14,10 @@ public struct Charge: Hashable, Sendable {
     public var until: Timestamp
     /// The length of the period before any extension.
     public var length: Milliseconds
+    /// The length, before any extension, of the subscription's first period of this product that is
+    /// no offer's and no added seat's: a period that began late, by recovery in grace or by a seat
+    /// added, is shorter than its plan. Its own length where there is none.
+    public var planLength: Milliseconds
     /// Whether an extension moved the end.
     public var isExtended: Bool
     /// What kind of period it is.
@@ -49,7 +53,8 @@ public struct Charge: Hashable, Sendable {
     public var revocationPercentage: Int32?
 
     /// Reads a period whose dates are there.
-    init(_ period: Period, _ events: borrowing [Event]) {
+    init(_ period: Period, planLength: Milliseconds, _ events: borrowing [Event]) {
+        self.planLength = planLength
         let place = period.place
         transactionID = period.transactionID
         position = period.position
@@ -120,17 +125,19 @@ extension AppRules {
     ///
     /// A commitment is paid by the month. A paid offer may be charged for another length than the
     /// product's (three months at once), so its own length counts. Everything else is the product's
-    /// configured length, or the nearest to the period before any extension.
+    /// configured length, or the nearest to its first period before any extension.
     public func plan(of charge: Charge) -> PlanPeriod {
         if charge.isCommitment { return .oneMonth }
-        let product = charge.offer == .standard ? charge.productID : nil
-        return Clock.plan(product: product, period: charge.length, rules: self)
+        guard charge.offer == .standard else {
+            return Clock.plan(product: nil, period: charge.length, rules: self)
+        }
+        return standardPlan(of: charge)
     }
 
     /// The plan that a charge's offer leads to: the product's, or else that of the charge.
     public func standardPlan(of charge: Charge) -> PlanPeriod {
         if charge.isCommitment { return .oneMonth }
-        return Clock.plan(product: charge.productID, period: charge.length, rules: self)
+        return Clock.plan(product: charge.productID, period: charge.planLength, rules: self)
     }
 
     /// How long Apple retries a failed charge after a period; also the longest gap after which a

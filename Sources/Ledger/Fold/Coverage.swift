@@ -9,8 +9,9 @@ struct Segment {
 /// Which transaction covers which time.
 ///
 /// Rules: a refund ends its transaction at `revocationDate`; an upgrade ends the old one at the
-/// new `purchaseDate`; a refunded upgrade gives the time back to the old one unless Apple itself
-/// says `isUpgraded`; where two others overlap, the earlier covers to its end.
+/// new `purchaseDate`; a refunded upgrade gives the time from its `revocationDate` on back to the
+/// old one unless Apple itself says `isUpgraded`; where two others overlap, the earlier covers to
+/// its end.
 struct Coverage {
     private(set) var segments: [Segment] = []
     /// How many periods were looked at where they overlap; tests count them.
@@ -55,10 +56,14 @@ struct Coverage {
             breaks.append(periods[place].start)
             breaks.append(ends[place])
         }
+        // An upgrade that is over before it is taken back holds the old one's time until then.
+        for place in periods.indices where !periods[place].isAdditional {
+            if let date = periods[place].revocation, date > ends[place] { breaks.append(date) }
+        }
         breaks.sort()
         var running = RunningPeriods(count: periods.count)
         for place in breaks.indices.dropLast() where breaks[place] < breaks[place + 1] {
-            running.advance(to: breaks[place], periods, ends)
+            running.advance(to: breaks[place], periods)
             if let winner = running.winner(at: breaks[place], periods, ends) {
                 append(from: breaks[place], to: breaks[place + 1], winner)
             }
@@ -103,6 +108,28 @@ struct Coverage {
     }
 }
 
+/// Finds the next transaction after a stretch of cover.
+///
+/// One that counts again, since what took its place was refunded, is not the next.
+struct Successors {
+    private var newest = -1
+    private var seen = 0
+    private var following = 0
+
+    /// Its place in the registers; the segments are asked for in order.
+    mutating func next(after place: Int, _ segments: [Segment]) -> Int? {
+        while seen <= place {
+            newest = max(newest, segments[seen].period)
+            seen += 1
+        }
+        following = max(following, seen)
+        while following < segments.count, segments[following].period <= newest {
+            following += 1
+        }
+        return following < segments.count ? segments[following].period : nil
+    }
+}
+
 /// The first purchase after a period that may supersede it: one within it, not of seats.
 ///
 /// Payloads before 2023 carry no `transactionReason`; there another product tells.
@@ -141,21 +168,19 @@ private struct RunningPeriods {
     private(set) var looks = 0
     /// The first of those that began together with the newest.
     private var together = 0
-    /// Revoked purchases that ran, the one that began last on top, each with the first that began
-    /// together with it.
+    /// Purchases that are revoked later, the one that began last on top, each with the first that
+    /// began together with it.
     private var revokedPurchases: [(place: Int, first: Int)] = []
     private var revokedUnsaid: [Int] = []
 
     init(count: Int) { following = Array(0...count) }
 
     /// Takes in what has begun.
-    mutating func advance(to instant: Timestamp, _ periods: [Period], _ ends: [Timestamp]) {
+    mutating func advance(to instant: Timestamp, _ periods: [Period]) {
         while next < periods.count, periods[next].start <= instant {
             looks += 1
             if periods[next].start != periods[together].start { together = next }
-            if periods[next].revocation != nil, !periods[next].isAdditional,
-                ends[next] > periods[next].start
-            {
+            if periods[next].revocation != nil, !periods[next].isAdditional {
                 if periods[next].reason == nil {
                     revokedUnsaid.append(next)
                 } else if periods[next].reason == .purchase {
@@ -166,15 +191,23 @@ private struct RunningPeriods {
         }
     }
 
-    /// The earliest that runs and whose time no revoked purchase had taken over that still ran.
+    /// The earliest that runs and whose time no purchase holds that is yet to be revoked.
+    ///
+    /// Such a purchase holds it until its revocation, also where its own time is over before: who
+    /// did not pay for the new plan is not served under the old one.
     mutating func winner(
         at instant: Timestamp,
         _ periods: [Period],
         _ ends: [Timestamp]
     ) -> Int? {
         func isOver(_ place: Int) -> Bool { ends[place] <= instant }
-        while let top = revokedPurchases.last, isOver(top.place) { revokedPurchases.removeLast() }
-        while let top = revokedUnsaid.last, isOver(top) { revokedUnsaid.removeLast() }
+        func isRevoked(_ place: Int) -> Bool {
+            periods[place].revocation.map { $0 <= instant } ?? false
+        }
+        while let top = revokedPurchases.last, isRevoked(top.place) {
+            revokedPurchases.removeLast()
+        }
+        while let top = revokedUnsaid.last, isRevoked(top) { revokedUnsaid.removeLast() }
         var place = firstRunning(from: revokedPurchases.last?.first ?? 0, isOver)
         guard let top = revokedUnsaid.last else { return place < next ? place : nil }
         while place < next {
@@ -183,7 +216,7 @@ private struct RunningPeriods {
             let product = periods[place].productID
             var other: Int? = periods[top].productID != product ? top : nil
             if other == nil {
-                other = revokedUnsaid.last { periods[$0].productID != product && !isOver($0) }
+                other = revokedUnsaid.last { periods[$0].productID != product && !isRevoked($0) }
             }
             guard let other, periods[other].start > periods[place].start else { return place }
             place = firstRunning(from: place + 1, isOver)

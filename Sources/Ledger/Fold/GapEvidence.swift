@@ -160,7 +160,7 @@ struct GapEvidence {
             confidence = .estimated
             let plan = Clock.plan(
                 product: registers.periods[gap.last].productID,
-                period: registers.periods[gap.last].length,
+                period: registers.planLength(gap.last, events),
                 rules: rules
             )
             let offer = registers.offer(gap.last, events)

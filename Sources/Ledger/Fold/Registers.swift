@@ -187,6 +187,28 @@ struct Registers {
         OfferPhase(events, periods[number].place)
     }
 
+    /// The length of the plan of a period that configuration does not know: that of the first
+    /// period of its product which is no offer's and no added seat's, or else its own.
+    func planLength(_ number: Int, _ events: borrowing [Event]) -> Milliseconds {
+        guard let product = periods[number].productID,
+            let length = planLength(of: product, events)
+        else { return periods[number].length }
+        return length
+    }
+
+    fileprivate func planLength(
+        of product: Symbol,
+        _ events: borrowing [Event]
+    ) -> Milliseconds? {
+        for place in periods.indices
+        where periods[place].productID == product && !periods[place].isAdditional
+            && periods[place].hasDates && offer(place, events) == .standard
+        {
+            return periods[place].length
+        }
+        return nil
+    }
+
     private func place(of id: AppleID) -> Int? {
         if periods.count >= Self.searchMax { return index[id] }
         var place = periods.count - 1
@@ -212,6 +234,30 @@ struct Registers {
         periods[place].end = max(periods[place].start, answer.effectiveDate)
         provisionalPeriod = place
         provisionalPosition = answer.position
+    }
+}
+
+/// The lengths of the plans of many periods in turn: each product is looked for once.
+struct PlanLengths {
+    private var last: Symbol?
+    private var length: Milliseconds?
+    private var known: [Symbol: Milliseconds?] = [:]
+
+    /// The same as `Registers.planLength` says.
+    mutating func length(
+        of number: Int,
+        _ registers: borrowing Registers,
+        _ events: borrowing [Event]
+    ) -> Milliseconds {
+        guard let product = registers.periods[number].productID else {
+            return registers.periods[number].length
+        }
+        if product != last {
+            if let last { known[last] = .some(length) }
+            last = product
+            length = known[product] ?? registers.planLength(of: product, events)
+        }
+        return length ?? registers.periods[number].length
     }
 }
 

@@ -146,8 +146,10 @@ public struct SubscriptionFold {
     private func summarise(_ events: [Event], _ history: inout History) {
         let last = registers.periods.count - 1
         guard last >= 0 else { return }
+        var plans = PlanLengths()
         for place in registers.periods.indices where registers.periods[place].hasDates {
-            history.charges.append(Charge(registers.periods[place], events))
+            let plan = plans.length(of: place, registers, events)
+            history.charges.append(Charge(registers.periods[place], planLength: plan, events))
         }
         if !registers.reversals.isEmpty { history.reversals = registers.reversals }
         if !registers.seatRefunds.isEmpty { history.seatRefunds = registers.seatRefunds }

@@ -7,6 +7,7 @@ struct TimelineBuilder {
     private var pieces: [Piece] = []
     /// Where the renewal infos of the present period begin; they only move forward.
     private var renewalCursor = 0
+    private var successors = Successors()
 
     init(rules: AppRules) {
         self.rules = rules
@@ -22,6 +23,7 @@ struct TimelineBuilder {
         guard !registers.periods.isEmpty else { return }
         coverage.compute(registers.periods)
         renewalCursor = 0
+        successors = Successors()
         let count = coverage.segments.count
         var cursor = registers.periods[0].start
         var latest = 0
@@ -58,8 +60,7 @@ struct TimelineBuilder {
 
         var stretch = Stretch(period: number, cut: nil)
         if registers.hasFailures {
-            let next =
-                place + 1 < coverage.segments.count ? coverage.segments[place + 1].period : nil
+            let next = successors.next(after: place, coverage.segments)
             stretch.trouble = trouble(
                 number,
                 until: segment.to,
@@ -120,7 +121,7 @@ struct TimelineBuilder {
 
     // MARK: Gaps
 
-    private func gap(
+    private mutating func gap(
         from: Timestamp,
         until: Timestamp?,
         after place: Int,
@@ -137,7 +138,7 @@ struct TimelineBuilder {
             until: until,
             last: place >= 0 ? coverage.segments[place].period : number,
             latest: number,
-            next: until == nil ? nil : coverage.segments[place + 1].period,
+            next: until == nil ? nil : successors.next(after: place, coverage.segments),
             revokedAt: revocation(of: number, registers)
         )
     }
@@ -185,7 +186,7 @@ struct TimelineBuilder {
         guard rules.gracePeriodDays != nil else { return nil }
         let plan = Clock.plan(
             product: registers.periods[number].productID,
-            period: registers.periods[number].length,
+            period: registers.planLength(number, events),
             rules: rules
         )
         let offer = registers.offer(number, events)
