@@ -88,6 +88,11 @@ let package = Package(
         ),
         .target(name: "AppStoreSimulator", dependencies: ["Crypto"], swiftSettings: strict),
         .target(
+            name: "SimulatorServer",
+            dependencies: ["AppStoreSimulator", "Crypto", "HTTP"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "Benchmarks",
             dependencies: [
                 "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "HTTP", "Ledger",
@@ -100,8 +105,9 @@ let package = Package(
         .executableTarget(
             name: "subledger",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "Benchmarks", "EventLog", "HTTP", "Ledger",
-                "LedgerService", "Postgres", "Projections", "Schema",
+                "AppStore", "AppStoreSimulator", "Benchmarks", "Crypto", "EventLog", "HTTP",
+                "Ledger", "LedgerService", "Postgres", "Projections", "Schema",
+                "SimulatorServer",
             ],
             swiftSettings: strict
         ),
@@ -136,6 +142,10 @@ let package = Package(
             ]
         ),
         tests(of: "AppStoreSimulator", dependencies: ["AppStoreSimulator", "Crypto"]),
+        tests(
+            of: "SimulatorServer",
+            dependencies: ["AppStoreSimulator", "Crypto", "HTTP", "SimulatorServer"]
+        ),
         tests(of: "Subledger", dependencies: ["subledger", "LedgerService", "Postgres"]),
     ],
     swiftLanguageModes: [.v6]

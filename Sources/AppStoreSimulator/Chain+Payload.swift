@@ -110,6 +110,12 @@ extension Chain {
             subject.add("appAppleId", appAppleID)
             subject.add("bundleId", bundleID)
             subject.add("productId", mass.productID)
+            if let storefronts = mass.storefronts {
+                subject.add(
+                    "storefrontCountryCodes",
+                    .array(storefronts.map { .string($0) })
+                )
+            }
             subject.add("succeededCount", Int64(mass.succeeded))
             subject.add("failedCount", Int64(mass.failed))
         } else if case .externalPurchaseToken(let token) = notice.form {

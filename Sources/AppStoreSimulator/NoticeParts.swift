@@ -24,6 +24,8 @@ public enum NoticeForm: Hashable, Sendable {
         public var succeeded: Int
         /// Apple's `failedCount`.
         public var failed: Int
+        /// Apple's `storefrontCountryCodes`; nil for all of them.
+        public var storefronts: [String]?
     }
 
     /// An external purchase token.

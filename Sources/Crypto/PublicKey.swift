@@ -17,6 +17,24 @@ internal import Synchronization
 
     deinit { unsafe EVP_PKEY_free(handle) }
 
+    /// Reads a key as certificates carry it (`SubjectPublicKeyInfo`, DER); nil for anything else.
+    public convenience init?(publicKeyInfo: [UInt8]) {
+        var end: UnsafePointer<UInt8>?
+        var isWhole = false
+        let parsed = unsafe publicKeyInfo.withUnsafeBufferPointer { buffer in
+            unsafe end = buffer.baseAddress
+            let parsed = unsafe d2i_PUBKEY(nil, &end, buffer.count)
+            if let start = buffer.baseAddress, let end = unsafe end {
+                isWhole = unsafe end - start == buffer.count
+            }
+            return unsafe parsed
+        }
+        ErrorQueue.clear()
+        guard let key = unsafe parsed else { return nil }
+        unsafe self.init(adopting: key)
+        guard isWhole else { return nil }
+    }
+
     /// Whether the key lies on P-256, the only curve of ES256.
     public var isP256: Bool { curveName == "prime256v1" }
 

@@ -65,6 +65,7 @@ import Testing
         "Sources/Postgres": ["CPostgres"],
         "Sources/AppStore": ["Crypto", "Ledger"],
         "Sources/AppStoreSimulator": ["Crypto"],
+        "Sources/SimulatorServer": ["AppStoreSimulator", "Crypto", "HTTP"],
         "schema": [],
         "Projections": ["Ledger", "Postgres"],
         "Sources/EventLog": ["AppStore", "Crypto", "Ledger", "Postgres", "Schema"],
@@ -76,7 +77,7 @@ import Testing
     static let ours: Set<String> = [
         "AppStore", "AppStoreSimulator", "Benchmarks", "CCurl", "CMicroHTTPD", "COpenSSL",
         "CPostgres", "Crypto", "EventLog", "HTTP", "Ledger", "LedgerService", "Postgres",
-        "Projections", "Schema", "TestSupport", "subledger",
+        "Projections", "Schema", "SimulatorServer", "TestSupport", "subledger",
     ]
 
     @Test(arguments: allowed.keys.sorted())
