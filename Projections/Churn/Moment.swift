@@ -113,7 +113,7 @@ enum Risk: String {
     case billing
     /// A price increase waits for consent.
     case price
-    /// Auto-renew is off.
+    /// Auto-renew is off, or that of the commitment whose charges still go on.
     case intent
 
     init?(_ interval: Interval) {
@@ -123,7 +123,7 @@ enum Risk: String {
             self = .billing
         } else if interval.priceConsent == .pending {
             self = .price
-        } else if interval.renewalIntent == .off {
+        } else if interval.renewalIntent == .off || interval.commitmentIntent == .off {
             self = .intent
         } else {
             return nil

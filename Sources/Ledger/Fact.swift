@@ -48,6 +48,12 @@ public struct Fact: Hashable, Sendable {
     private(set) var storedTransaction = TransactionFact.none
     private(set) var storedRenewal = RenewalFact.none
 
+    /// The customer's copy of the app, as the transaction or else the renewal info has it.
+    public var appTransactionID: AppleID? {
+        if hasTransaction, let id = storedTransaction.appTransactionID { return id }
+        return hasRenewal ? storedRenewal.appTransactionID : nil
+    }
+
     /// Makes a fact with nothing in it.
     public init(kind: EventKind, provenance: Provenance, factAt: Timestamp) {
         self.kind = kind

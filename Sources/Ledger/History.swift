@@ -89,6 +89,9 @@ public struct Interval: Hashable, Sendable {
     public var offer: OfferPhase
     /// Whether the next charge will be attempted.
     public var renewalIntent: RenewalIntent
+    /// Whether another commitment follows this one: the charges of a commitment go on after the
+    /// customer cancelled, and only this tells. Unknown for any other plan.
+    public var commitmentIntent = RenewalIntent.unknown
     /// The product of the next period where it is another one.
     public var pendingProductID: Symbol?
     /// Whether a price increase waits for the customer.
@@ -282,6 +285,8 @@ public struct DecidingPositions: Hashable, Sendable {
     public var marker: Int64 = 0
     /// The event that told Apple's status, where it filled a hole.
     public var status: Int64 = 0
+    /// The event by which a guardian withdrew consent, where that takes our access away.
+    public var consent: Int64 = 0
 
     /// Makes an empty set.
     public init() {}
@@ -289,7 +294,8 @@ public struct DecidingPositions: Hashable, Sendable {
     /// The positions in ascending order, each once.
     public var sorted: [Int64] {
         var result: [Int64] = []
-        for position in [transaction, renewal, marker, status].sorted() where position > 0 {
+        for position in [transaction, renewal, marker, status, consent].sorted()
+        where position > 0 {
             if result.last != position { result.append(position) }
         }
         return result
@@ -336,7 +342,7 @@ public struct Anomaly: Hashable, Sendable {
         case orderConflict = "order_conflict"
         /// A notification type, subtype, ownership, offer or status that we do not know.
         case unknownValue = "unknown_value"
-        /// Apple's status says another thing than the fold.
+        /// Apple's status says another thing than the timeline at the instant at which it was signed.
         case statusDisagrees = "status_disagrees"
         /// Grace was announced without its end.
         case missingGraceDate = "missing_grace_date"

@@ -113,6 +113,42 @@ extension LifecycleScenarioTests {
         #expect(life.at(Life.day(100))?.renewalIntent == .on)
     }
 
+    /// The next charge will be made; that no commitment follows is told beside it.
+    @Test func s28_aCancelledCommitmentIsToldBesideTheNextCharge() {
+        var life = Life()
+        let month = Self.period(1, 0, 30, reason: .purchase) { $0.billingPlanType = .monthly }
+        func renewal(_ status: Int32) -> RenewalFact {
+            Life.renewal { $0.commitmentAutoRenewStatus = status }
+        }
+        life.notify(.subscribed, .initialBuy, at: Life.t0, month, renewal(1))
+        life.notify(
+            .didChangeRenewalStatus,
+            .autoRenewDisabled,
+            at: Life.day(10),
+            month,
+            renewal(0)
+        )
+        #expect(life.at(Life.day(5))?.commitmentIntent == .on)
+        let after = life.at(Life.day(10))
+        #expect(after?.commitmentIntent == .off)
+        #expect(after?.renewalIntent == .on)
+        #expect(after?.from == Life.day(10))
+        // A renewal may still come, so the end waits for it.
+        #expect(life.at(Life.day(30))?.state == .renewalPending)
+    }
+
+    @Test func noOtherPlanHasTheIntentOfACommitment() {
+        var life = Life()
+        life.notify(
+            .subscribed,
+            .initialBuy,
+            at: Life.t0,
+            Self.period(1, 0, 30, reason: .purchase),
+            Life.renewal { $0.commitmentAutoRenewStatus = 0 }
+        )
+        #expect(life.at(Life.day(5))?.commitmentIntent == .unknown)
+    }
+
     @Test func s29_aCommitmentNeverHasGraceAndNinetyDaysOfRetry() {
         var life = Life()
         let month = Self.period(1, 0, 30, reason: .purchase) { $0.billingPlanType = .monthly }

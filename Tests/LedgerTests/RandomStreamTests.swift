@@ -38,8 +38,7 @@ import Testing
         for confidence in Confidence.allCases {
             #expect(confidences[confidence, default: 0] > 15, "\(confidence)")
         }
-        // Whether Apple's status disagrees is for reconciling to say.
-        for kind in Anomaly.Kind.allCases where kind != .statusDisagrees {
+        for kind in Anomaly.Kind.allCases {
             #expect(anomalies[kind, default: 0] > 50, "\(kind)")
         }
         #expect(transitions > 5000)

@@ -40,6 +40,29 @@ import Testing
         )
     }
 
+    /// `autoRenewStatus` stays on, since the next charge will be made; only the commitment's own
+    /// status tells that the customer will leave at its end.
+    @Test func whoeverCancelsACommitmentIsAtRiskThoughItsChargesGoOn() {
+        var life = ChurnLife()
+        func month(_ id: UInt64, _ from: Double) -> TransactionFact {
+            ChurnLife.period(id, from, from + 30, reason: id == 1 ? .purchase : .renewal) {
+                $0.billingPlanType = .monthly
+                $0.commitmentExpiresDate = ChurnLife.day(360)
+            }
+        }
+        let on = ChurnLife.renewal { $0.commitmentAutoRenewStatus = 1 }
+        let off = ChurnLife.renewal { $0.commitmentAutoRenewStatus = 0 }
+        life.notify(.subscribed, .initialBuy, 0, month(1, 0), on)
+        life.notify(.didChangeRenewalStatus, .autoRenewDisabled, 10, month(1, 0), off)
+        life.notify(.didRenew, nil, 30, month(2, 30), off)
+        life.notify(.didChangeRenewalStatus, .autoRenewEnabled, 40, month(2, 30), on)
+        #expect(
+            Self.risks(life) == [
+                "10 at_risk intent gold.month", "40 risk_over intent gold.month",
+            ]
+        )
+    }
+
     @Test func aFailedChargeIsTroubleFirstAndThenGrace() {
         var life = ChurnLife()
         life.subscribe()

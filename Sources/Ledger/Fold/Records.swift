@@ -223,3 +223,14 @@ extension OfferPhase {
         }
     }
 }
+
+extension RenewalIntent {
+    /// What Apple's `autoRenewStatus` says.
+    init(status: Int32?) {
+        switch status {
+        case 0: self = .off
+        case 1: self = .on
+        default: self = .unknown
+        }
+    }
+}

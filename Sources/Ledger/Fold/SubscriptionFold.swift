@@ -23,12 +23,17 @@ public struct SubscriptionFold {
 
     /// Folds all events of one subscription.
     ///
-    /// - Parameter events: The events of one stream, in any order.
+    /// - Parameters:
+    ///   - events: The events of one stream, in any order.
+    ///   - withdrawals: What guardians withdrew of the customers whom the stream is about.
     /// - Returns: The history; its timeline is empty where the stream holds no auto-renewable
     ///   subscription.
-    public mutating func history(of events: [Event]) -> History {
+    public mutating func history(
+        of events: [Event],
+        withdrawals: [ConsentWithdrawal] = []
+    ) -> History {
         var history = History()
-        fold(events, into: &history)
+        fold(events, withdrawals: withdrawals, into: &history)
         return history
     }
 
@@ -36,8 +41,13 @@ public struct SubscriptionFold {
     ///
     /// - Parameters:
     ///   - events: The events of one stream, in any order.
+    ///   - withdrawals: What guardians withdrew of the customers whom the stream is about.
     ///   - history: Becomes the history of these events alone, whatever it was before.
-    public mutating func fold(_ events: [Event], into history: inout History) {
+    public mutating func fold(
+        _ events: [Event],
+        withdrawals: [ConsentWithdrawal] = [],
+        into history: inout History
+    ) {
         history.reset()
         registers.reset()
         owners.reset()
@@ -55,6 +65,13 @@ public struct SubscriptionFold {
         registers.finish(events)
         history.transitions = machine.transitions
         builder.append(to: &history.timeline, registers, events)
+        StatusCheck.note(registers, in: &history)
+        if !withdrawals.isEmpty, !history.timeline.isEmpty {
+            history.timeline.suspend(withdrawals, rules)
+            for withdrawal in withdrawals {
+                history.knownToPosition = max(history.knownToPosition, withdrawal.position)
+            }
+        }
         owners.append(to: &history.ownership)
         history.latestStatus = registers.statuses.last?.status
         FailureFinder(rules: rules).append(to: &history.failures, registers, events)

@@ -342,10 +342,13 @@ struct TimelineBuilder {
     ) {
         let place = renewal.place
         if interval.deciding.renewal == 0 { interval.deciding.renewal = renewal.position }
-        switch events[place].fact.storedRenewal.autoRenewStatus {
-        case 0: interval.renewalIntent = .off
-        case 1: interval.renewalIntent = .on
-        default: interval.renewalIntent = .unknown
+        interval.renewalIntent = RenewalIntent(
+            status: events[place].fact.storedRenewal.autoRenewStatus
+        )
+        if registers.periods[number].isCommitment {
+            interval.commitmentIntent = RenewalIntent(
+                status: events[place].fact.storedRenewal.commitmentAutoRenewStatus
+            )
         }
         switch events[place].fact.storedRenewal.priceIncreaseStatus {
         case 0: interval.priceConsent = .pending
@@ -384,6 +387,7 @@ extension [Interval] {
     /// is the same throughout a stretch.
     private func shows(_ interval: Interval, at place: Int) -> Bool {
         self[place].renewalIntent == interval.renewalIntent
+            && self[place].commitmentIntent == interval.commitmentIntent
             && self[place].priceConsent == interval.priceConsent
             && self[place].pendingProductID == interval.pendingProductID
             && self[place].confidence == interval.confidence
