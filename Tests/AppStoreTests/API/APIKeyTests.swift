@@ -5,7 +5,7 @@ import Testing
 @testable import AppStore
 
 @Suite struct APIKeyTests {
-    private static let pem = Sample.signingKey.pem
+    private static let pem = APISample.signingKey.pem
     private static func read(_ text: String) throws -> SigningKey {
         try APIKey.signingKey(text: text)
     }
@@ -20,7 +20,7 @@ import Testing
     @Test(arguments: spellings.indices)
     func d03AKeyIsReadWhicheverWayItsLinesEnd(_ index: Int) throws {
         let key = try Self.read(Self.spellings[index])
-        #expect(key.publicPoint == Sample.signingKey.publicPoint)
+        #expect(key.publicPoint == APISample.signingKey.publicPoint)
     }
 
     /// D03: anything else is refused with a hint, and nothing of the key is in the message.
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func aKeyShowsItsIdsAndNothingElse() throws {
-        let key = try Sample.key()
+        let key = try APISample.key()
         #expect("\(key)" == "key 2X9R4HXF34 of issuer 57246542-96fe-1a63-e053-0824d011072a")
         #expect(
             APIKey.warning(fileName: "AuthKey_2X9R4HXF34.p8", keyID: "2X9R4HXF34")?
@@ -67,9 +67,9 @@ import Testing
 
     /// The token, checked with the public key alone and against Apple's rules.
     @Test func aTokenIsWhatAppleWants() throws {
-        let now = Sample.now
+        let now = APISample.now
         let token = try RequestTokens.signed(
-            key: Sample.key(),
+            key: APISample.key(),
             bundleID: "com.example.app",
             now: now
         )
@@ -89,7 +89,7 @@ import Testing
             notBefore: 0,
             notAfter: 4_000_000_000
         )
-        let certificate = issuer.issue(template, for: Sample.signingKey)
+        let certificate = issuer.issue(template, for: APISample.signingKey)
         let publicKey = try Certificate(der: certificate).publicKey
         let digest = SHA256.digest(Array("\(parts[0]).\(parts[1])".utf8))
         #expect(publicKey.isValidES256(signature: signature, digest: digest))
@@ -106,12 +106,12 @@ import Testing
     }
 
     @Test func aTokenIsUsedAgainAndRenewedBeforeItEnds() throws {
-        let tokens = RequestTokens(key: try Sample.key(), bundleID: "b")
-        let first = tokens.token(now: Sample.now)
-        #expect(tokens.token(now: Sample.now.adding(.minutes(11))) == first)
-        let second = tokens.token(now: Sample.now.adding(.minutes(13)))
+        let tokens = RequestTokens(key: try APISample.key(), bundleID: "b")
+        let first = tokens.token(now: APISample.now)
+        #expect(tokens.token(now: APISample.now.adding(.minutes(11))) == first)
+        let second = tokens.token(now: APISample.now.adding(.minutes(13)))
         #expect(second != first)
         // A clock that was set back far needs a token of its own.
-        #expect(tokens.token(now: Sample.now.adding(.hours(-3))) != second)
+        #expect(tokens.token(now: APISample.now.adding(.hours(-3))) != second)
     }
 }

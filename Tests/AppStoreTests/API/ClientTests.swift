@@ -5,7 +5,7 @@ import Testing
 @testable import AppStore
 
 @Suite struct ClientTests {
-    private let clock = ManualClock(Sample.now)
+    private let clock = ManualClock(APISample.now)
     private static let info = APIEndpoint.transactionInfo(id: "1")
     private static let answer = #"{"signedTransactionInfo":"a.b.c"}"#
 
@@ -19,19 +19,19 @@ import Testing
     ///
     /// One 401 is tried again, by Apple's clock; a second names the clock.
     @Test func d01AClockThatIsAheadIsNamedAndGotOver() throws {
-        let date = HTTPDate.text(Sample.now.adding(Milliseconds(rawValue: -34_000)))
+        let date = HTTPDate.text(APISample.now.adding(Milliseconds(rawValue: -34_000)))
         let refused = Script.Step.answer(401, "Unauthenticated", [("date", date)])
         let script = Script([refused, .ok(Self.answer)])
-        _ = try Sample.client(script, clock).send(Self.info)
+        _ = try APISample.client(script, clock).send(Self.info)
         #expect(script.requests.count == 2)
         #expect(script.bearers[0] != script.bearers[1])
         let behind = try issuedAt(script.bearers[0]) - issuedAt(script.bearers[1])
         #expect((33...34).contains(behind))
 
         let never = Script([.answer(401, "", []), refused, refused])
-        let still = ManualClock(Sample.now.adding(Milliseconds(rawValue: -1000)))
+        let still = ManualClock(APISample.now.adding(Milliseconds(rawValue: -1000)))
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(never, still).send(Self.info)
+            _ = try APISample.client(never, still).send(Self.info)
         }
         #expect(never.requests.count == 2)
         let text = error.map { "\($0)" } ?? ""
@@ -51,7 +51,7 @@ import Testing
                 .ok(#"{"signedTransactions":[],"revision":"\#(page)","hasMore":\#(page < 6)}"#)
             }
         )
-        let client = try Sample.client(script, clock)
+        let client = try APISample.client(script, clock)
         var pages = 0
         let last = try client.transactionHistory(of: "1") { _ in
             pages += 1
@@ -60,7 +60,7 @@ import Testing
         #expect(last == "6" && pages == 6)
         #expect(Set(script.bearers).count == 2)
         for (index, bearer) in script.bearers.enumerated() {
-            let now = Sample.now.milliseconds / 1000 + Int64(index) * 300
+            let now = APISample.now.milliseconds / 1000 + Int64(index) * 300
             let age = try now - issuedAt(bearer)
             #expect(age <= 15 * 60, "page \(index + 1)")
         }
@@ -70,7 +70,7 @@ import Testing
             .answer(401, "", []),
             .ok(#"{"signedTransactions":[],"revision":"2","hasMore":false}"#),
         ])
-        _ = try Sample.client(middle, clock).transactionHistory(of: "1") { _ in }
+        _ = try APISample.client(middle, clock).transactionHistory(of: "1") { _ in }
         #expect(middle.requests.map(\.url).suffix(2).allSatisfy { $0.contains("revision=1") })
     }
 
@@ -81,7 +81,7 @@ import Testing
         ] {
             let script = Script([.apple(4_040_010)])
             let error = #expect(throws: AppStoreAPIError.self) {
-                _ = try Sample.client(script, clock, environment: environment).send(Self.info)
+                _ = try APISample.client(script, clock, environment: environment).send(Self.info)
             }
             #expect(error?.code == .transactionIDNotFound)
             #expect(error?.message.contains(other) == true)
@@ -99,7 +99,7 @@ import Testing
             RenewalExtension(days: 1, reason: .other, requestIdentifier: "r")
         )
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(script, clock).send(endpoint)
+            _ = try APISample.client(script, clock).send(endpoint)
         }
         #expect(error?.code?.rawValue == Int64(number) && error?.status == 403)
         #expect(error?.isRetryable == false && script.requests.count == 1)
@@ -113,7 +113,7 @@ import Testing
             .answer(200, "<!DOCTYPE html>", []), .failure(.cutOff),
         ]
         let script = Script(faults + [.ok(Self.answer)])
-        let response = try Sample.client(script, clock).send(Self.info)
+        let response = try APISample.client(script, clock).send(Self.info)
         #expect(response.answer?.items.count == 1)
         #expect(clock.slept == [500, 1000, 2000, 4000, 8000])
 
@@ -122,7 +122,7 @@ import Testing
                 + Array(repeating: .answer(503, "<html>", []), count: 9)
         )
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(paged, clock).transactionHistory(of: "1") { _ in }
+            _ = try APISample.client(paged, clock).transactionHistory(of: "1") { _ in }
         }
         #expect(error?.status == 503 && error?.page == 2 && error?.attempts == 6)
         let text = error.map { "\($0)" } ?? ""
@@ -140,12 +140,12 @@ import Testing
             )
         }
         let query = NotificationHistoryQuery(
-            from: Sample.now.adding(.days(-1)),
-            to: Sample.now
+            from: APISample.now.adding(.days(-1)),
+            to: APISample.now
         )
         let plain = Script([page(20, "1"), page(20, "2"), page(5, nil)])
         var counts: [Int] = []
-        try Sample.client(plain, clock).notificationHistory(query) {
+        try APISample.client(plain, clock).notificationHistory(query) {
             counts.append($0.answer?.items.count ?? 0)
         }
         #expect(counts == [20, 20, 5])
@@ -155,7 +155,7 @@ import Testing
             page(20, "1"), .apple(4_000_017), page(20, "3"), page(20, "4"), page(5, nil),
         ])
         counts = []
-        try Sample.client(expiring, clock).notificationHistory(query) {
+        try APISample.client(expiring, clock).notificationHistory(query) {
             counts.append($0.answer?.items.count ?? 0)
         }
         #expect(counts == [20, 20, 20, 5])
@@ -163,7 +163,7 @@ import Testing
 
         let circle = Script([page(20, "1"), page(20, "1")])
         let error = #expect(throws: AppStoreAPIError.self) {
-            try Sample.client(circle, clock).notificationHistory(query) { _ in }
+            try APISample.client(circle, clock).notificationHistory(query) { _ in }
         }
         #expect(error?.kind == .unreadableAnswer)
     }
@@ -172,7 +172,7 @@ import Testing
         let script = Script([
             .apple(4_000_005), .ok(#"{"signedTransactions":[],"revision":"9","hasMore":false}"#),
         ])
-        let revision = try Sample.client(script, clock).transactionHistory(
+        let revision = try APISample.client(script, clock).transactionHistory(
             of: "1",
             after: "old"
         ) { _ in }
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test func aFullHourWaitsUntilTheInstantThatAppleNames() throws {
-        let until = Sample.now.adding(Milliseconds(rawValue: 40_000))
+        let until = APISample.now.adding(Milliseconds(rawValue: 40_000))
         let script = Script([
             .answer(
                 429,
@@ -189,14 +189,14 @@ import Testing
             ),
             .ok(Self.answer),
         ])
-        _ = try Sample.client(script, clock).send(Self.info)
+        _ = try APISample.client(script, clock).send(Self.info)
         #expect(clock.now >= until && clock.now < until.adding(.minutes(1)))
         // Longer than there is patience: it says until when, and does not wait.
-        let late = Sample.now.adding(.hours(1))
+        let late = APISample.now.adding(.hours(1))
         let far = Script([.answer(429, "", [("retry-after", "\(late.milliseconds)")])])
         let before = clock.now
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(far, clock).send(Self.info)
+            _ = try APISample.client(far, clock).send(Self.info)
         }
         #expect(error?.retryAt == late && clock.now == before)
     }
@@ -204,16 +204,16 @@ import Testing
     @Test func aTestNotificationThatMayHaveBeenSentIsNotSentAgain() throws {
         let script = Script([.failure(.timeout), .ok("{}")])
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(script, clock).send(.requestTestNotification)
+            _ = try APISample.client(script, clock).send(.requestTestNotification)
         }
         #expect(error?.kind == .transport(.timeout) && script.requests.count == 1)
         #expect(error?.mayHaveHadEffect == true && !script.requests[0].isRepeatable)
         // What never left this machine is sent again, and did nothing.
         let closed = Script([.unsent(.unreachable), .unsent(.unreachable), .ok("{}")])
-        _ = try Sample.client(closed, clock).send(.requestTestNotification)
+        _ = try APISample.client(closed, clock).send(.requestTestNotification)
         let refused = Script([.apple(4_040_007)])
         let none = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(refused, clock).send(.requestTestNotification)
+            _ = try APISample.client(refused, clock).send(.requestTestNotification)
         }
         #expect(none?.mayHaveHadEffect == false)
     }
@@ -227,7 +227,7 @@ import Testing
         )
         let error = #expect(throws: AppStoreAPIError.self) {
             let patience = APIPatience(attemptsMax: 2)
-            _ = try Sample.client(script, clock, patience: patience).send(endpoint)
+            _ = try APISample.client(script, clock, patience: patience).send(endpoint)
         }
         #expect(error?.kind == .transport(.nameUnknown) && error?.mayHaveHadEffect == true)
     }
@@ -236,14 +236,14 @@ import Testing
         clock.stop()
         let script = Script([.answer(503, "", []), .ok(Self.answer)])
         let error = #expect(throws: AppStoreAPIError.self) {
-            _ = try Sample.client(script, clock).send(Self.info)
+            _ = try APISample.client(script, clock).send(Self.info)
         }
         #expect(error?.kind == .stopped && script.requests.count == 1)
     }
 
     @Test func noDescriptionHoldsASecret() throws {
         let script = Script([.ok(Self.answer)])
-        let client = try Sample.client(script, clock)
+        let client = try APISample.client(script, clock)
         _ = try client.send(Self.info)
         let request = script.requests[0]
         let bearer = script.bearers[0]

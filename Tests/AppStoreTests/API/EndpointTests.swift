@@ -62,7 +62,7 @@ import Testing
         ),
         (
             .notificationHistory(
-                NotificationHistoryQuery(from: Sample.now.adding(.days(-1)), to: Sample.now),
+                NotificationHistoryQuery(from: APISample.now.adding(.days(-1)), to: APISample.now),
                 paginationToken: "p q"
             ), "POST /inApps/v1/notifications/history?paginationToken=p%20q"
         ),
@@ -71,7 +71,7 @@ import Testing
     @Test(arguments: expected.indices)
     func methodAndPathAreApples(_ index: Int) throws {
         let (endpoint, wanted) = Self.expected[index]
-        let call = try endpoint.call(in: .production, now: Sample.now)
+        let call = try endpoint.call(in: .production, now: APISample.now)
         #expect("\(call.method) \(call.target)" == wanted)
     }
 
@@ -79,7 +79,7 @@ import Testing
     func noIdentifierBecomesAnotherPath(_ id: String) throws {
         let call: APICall
         do {
-            call = try APIEndpoint.transactionInfo(id: id).call(in: .sandbox, now: Sample.now)
+            call = try APIEndpoint.transactionInfo(id: id).call(in: .sandbox, now: APISample.now)
         } catch {
             #expect(error.rule == AppleErrorCode(4_000_006))
             return
@@ -153,7 +153,7 @@ import Testing
 
     /// D08: empty fields are left out, the rest is refused by the rule's name before any call.
     @Test func d08FiltersThatAppleRefusesAreRefusedHere() throws {
-        let now = Sample.now
+        let now = APISample.now
         var query = NotificationHistoryQuery(from: now.adding(.days(-1)), to: now)
         query.transactionID = ""
         query.notificationType = ""

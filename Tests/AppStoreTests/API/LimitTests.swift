@@ -9,8 +9,8 @@ import Testing
     func noHourSeesMoreThanItsNumber(_ seed: UInt64) {
         var random = Numbers(state: seed)
         let perHour = 360.0
-        var bucket = TokenBucket(perHour: perHour, at: Sample.now)
-        var now = Sample.now
+        var bucket = TokenBucket(perHour: perHour, at: APISample.now)
+        var now = APISample.now
         var taken: [Int64] = []
         for _ in 0..<5000 {
             now = now.adding(Milliseconds(rawValue: Int64(random.next() % 12_000)))
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func retryAfterIsReadInEveryFormThatIsSent() {
-        let now = Sample.now
+        let now = APISample.now
         func read(_ text: String?) -> Int64? { RetryAfter.instant(text, now: now)?.milliseconds }
         #expect(read("1790000123456") == 1_790_000_123_456)
         #expect(read("1790000123") == 1_790_000_123_000)
@@ -76,8 +76,8 @@ import Testing
     }
 
     @Test func headroomFallsAsRequestsAreSent() throws {
-        let clock = ManualClock(Sample.now)
-        let client = try Sample.client(
+        let clock = ManualClock(APISample.now)
+        let client = try APISample.client(
             Script(Array(repeating: .ok("{}"), count: 60)),
             clock,
             environment: .sandbox,

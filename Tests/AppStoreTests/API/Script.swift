@@ -89,7 +89,7 @@ final class ManualClock: Sendable {
 }
 
 /// What tests of the client share.
-enum Sample {
+enum APISample {
     static let now = Timestamp(milliseconds: 1_790_000_000_000)
     static let signingKey = SigningKey(seed: [1, 2, 3])
 
