@@ -146,7 +146,12 @@ let package = Package(
             of: "SimulatorServer",
             dependencies: ["AppStoreSimulator", "Crypto", "HTTP", "SimulatorServer"]
         ),
-        tests(of: "Subledger", dependencies: ["subledger", "LedgerService", "Postgres"]),
+        tests(
+            of: "Subledger",
+            dependencies: [
+                "AppStoreSimulator", "Crypto", "HTTP", "LedgerService", "Postgres", "subledger",
+            ]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

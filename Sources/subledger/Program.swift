@@ -36,6 +36,7 @@ enum Program {
         AuditCommands.head,
         AuditCommands.verify,
         SimulateCommand.command,
+        SimulateServeCommand.command,
         DoctorCommand.command,
         MigrateCommand.command,
         ConfigCheckCommand.command,

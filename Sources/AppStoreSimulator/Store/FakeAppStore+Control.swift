@@ -69,16 +69,29 @@ extension FakeAppStore {
     /// Adds a rule to the plan.
     public mutating func addFault(_ rule: FaultPlan.RequestFault) { faults.requests.append(rule) }
 
-    /// Refunds the running period of a subscription now, and ends its script.
+    /// Refunds the running period of a subscription now, and ends its script; whom it gave access
+    /// loses it.
     ///
     /// - Returns: the `notificationUUID` of the news; nil where there is nothing to refund.
     public mutating func refund(_ originalTransactionID: String, reason: Int = 0) -> String? {
-        guard let place = place(of: originalTransactionID) else { return nil }
-        let uuid = uuid()
-        guard subscribers[place].refund(reason: reason, at: now, uuid: uuid) != nil else {
+        guard let place = place(of: originalTransactionID), subscribers[place].payer == nil else {
             return nil
         }
+        let uuid = uuid()
+        let revocation = NoticeTransaction.Revocation(date: now, reason: reason)
+        guard subscribers[place].revoke("REFUND", revocation, uuid: uuid) else { return nil }
         agenda.push(Due(date: now, number: place))
+        for member in members(of: place) {
+            let isFamily = subscribers[member].chain.ownership == "FAMILY_SHARED"
+            let revocation = NoticeTransaction.Revocation(
+                date: now,
+                type: isFamily ? "FAMILY_REVOKE" : "ASSIGNMENT_REVOKE",
+                percentage: nil
+            )
+            let uuid = self.uuid()
+            guard subscribers[member].revoke("REVOKE", revocation, uuid: uuid) else { continue }
+            agenda.push(Due(date: now, number: member))
+        }
         move(to: now)
         return uuid
     }

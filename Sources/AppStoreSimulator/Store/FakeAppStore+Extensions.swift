@@ -123,11 +123,10 @@ extension FakeAppStore {
         entry.effectiveDate = period.expiresDate
         entry.notificationUUID = uuid
         granted[subscribers[place].chain.appTransactionID, default: []].append(now)
-        let payer = subscribers[place].number
-        for member in place + 1..<place + Household.size {
-            guard subscribers.indices ~= member, subscribers[member].payer == payer,
-                subscribers[member].interval(at: now)?.condition.state == .active
-            else { continue }
+        for member in members(of: place) {
+            guard subscribers[member].interval(at: now)?.condition.state == .active else {
+                continue
+            }
             let uuid = self.uuid()
             guard let period = extend(member, by: length, uuid: uuid) else { continue }
             var followed = ExtensionEntry(
@@ -143,6 +142,13 @@ extension FakeAppStore {
             followed.notificationUUID = uuid
             pendingFollowers.append(followed)
         }
+    }
+
+    /// Those whom a subscription gives access, by their places.
+    func members(of place: Int) -> [Int] {
+        let payer = subscribers[place].number
+        return subscribers.indices.dropFirst(place + 1).prefix(Household.size - 1)
+            .filter { subscribers[$0].payer == payer }
     }
 
     private mutating func extend(

@@ -65,6 +65,10 @@ public struct FakeAppStore: Sendable {
         var firstNumber: Int { environment == .production ? 0 : 4_000_000 }
     }
 
+    /// The years that its certificates cover, 2022 to 2031: it opens two years after their beginning
+    /// at the earliest, and its scripts end before theirs.
+    public static let signingTime: Range<Int64> = 1_640_995_200_000..<1_956_528_000_000
+
     /// What it is.
     public let options: Options
     /// Whose certificates sign; a client has to trust its root.
@@ -106,7 +110,11 @@ public struct FakeAppStore: Sendable {
     public init(_ options: Options) {
         self.options = options
         // Its time is not that of the lives, so that the root stays the same for a seed.
-        authority = TestCertificateAuthority(seed: options.seed)
+        authority = TestCertificateAuthority(
+            seed: options.seed,
+            from: Self.signingTime.lowerBound,
+            until: Self.signingTime.upperBound
+        )
         now = options.from
         outbox = Outbox(environment: options.environment, hasReceiver: options.hasReceiver)
         rates = RateBook(environment: options.environment, factor: options.rateFactor)

@@ -61,6 +61,15 @@ struct Subscriber: Sendable {
 
         var current: NoticeTransaction? { running.map { transactions[$0].transaction } }
 
+        /// Seats that were added to the newest period and are still there.
+        var additions: [NoticeTransaction] {
+            guard let current else { return [] }
+            return transactions.map(\.transaction).filter {
+                $0.seats?.additionalReason != nil && $0.revocation == nil
+                    && $0.expiresDate == current.expiresDate
+            }
+        }
+
         func transaction(_ id: String) -> NoticeTransaction? {
             transactions.first { $0.transaction.transactionID == id }?.transaction
         }
@@ -103,7 +112,7 @@ struct Subscriber: Sendable {
             length: length,
             now: now,
             known: Set(standing.transactions.map(\.transaction.transactionID)),
-            extended: period.transactionID
+            extended: Set(([period] + standing.additions).map(\.transactionID))
         )
         for index in notices.indices[next...] { shift.apply(to: &notices[index]) }
         // Where a period was charged early, the one before it still ends when it did.
@@ -119,6 +128,7 @@ struct Subscriber: Sendable {
         period.signedDate = now
         shift.apply(to: &renewal)
         renewal.signedDate = now
+        extendAdditions(standing, by: length, at: now, uuid: uuid)
         insert(
             Notice(
                 uuid: uuid,
@@ -130,6 +140,22 @@ struct Subscriber: Sendable {
             )
         )
         return period
+    }
+
+    /// Seats that were added to the period end with it; only whoever asks reads so.
+    private mutating func extendAdditions(
+        _ standing: Standing,
+        by length: Int64,
+        at now: Int64,
+        uuid: String
+    ) {
+        for var addition in standing.additions {
+            addition.expiresDate += length
+            addition.signedDate = now
+            var notice = Notice(uuid: uuid, type: "", signedDate: now, transaction: addition)
+            notice.form = .answer
+            insert(notice)
+        }
     }
 
     /// Announces something that changes nothing.
@@ -202,10 +228,18 @@ struct Subscriber: Sendable {
     }
 
     /// Takes the running period back at once; the rest of the script is void.
-    mutating func refund(reason: Int, at now: Int64, uuid: String) -> NoticeTransaction? {
+    ///
+    /// - Returns: false where there is nothing to take back, or the newest period has not begun.
+    mutating func revoke(
+        _ type: String,
+        _ revocation: NoticeTransaction.Revocation,
+        uuid: String
+    ) -> Bool {
+        let now = revocation.date
         let standing = standing(at: now)
-        guard var period = standing.current, period.revocation == nil else { return nil }
-        let revocation = NoticeTransaction.Revocation(date: now, reason: reason)
+        guard var period = standing.current, period.revocation == nil, period.purchaseDate < now,
+            interval(at: now)?.condition.state != .revoked
+        else { return false }
         period.revocation = revocation
         period.signedDate = now
         var renewal = standing.renewal
@@ -215,7 +249,7 @@ struct Subscriber: Sendable {
         insert(
             Notice(
                 uuid: uuid,
-                type: "REFUND",
+                type: type,
                 signedDate: now,
                 status: 5,
                 transaction: period,
@@ -232,7 +266,7 @@ struct Subscriber: Sendable {
                 productID: period.productID
             )
         )
-        return period
+        return true
     }
 
     /// Puts news before all that is still to come.
@@ -279,8 +313,8 @@ private struct Shift {
     let now: Int64
     /// The transactions that were there before; their dates stay.
     let known: Set<String>
-    /// The one of them that ends later.
-    let extended: String
+    /// Those of them that end later.
+    let extended: Set<String>
 
     func apply(to notice: inout Notice) {
         notice.signedDate += length
@@ -301,10 +335,11 @@ private struct Shift {
             transaction.revocation?.date = date + length
         }
         let id = transaction.transactionID
-        guard !known.contains(id) || id == extended else { return }
+        let isExtended = extended.contains(id)
+        guard !known.contains(id) || isExtended else { return }
         transaction.expiresDate += length
         transaction.commitment?.expires += length
-        if id != extended { transaction.purchaseDate += length }
+        if !isExtended { transaction.purchaseDate += length }
     }
 
     func apply(to renewal: inout NoticeRenewal) {

@@ -18,7 +18,7 @@ import Testing
     static func path(_ id: String) -> String { "inApps/v1/subscriptions/extend/\(id)" }
 
     @Test func anExtensionMovesThePeriodAndAllThatFollows() throws {
-        var desk = Desk.production
+        var desk = Desk(subscriptions: 24)
         var untouched = desk
         let one = try desk.first {
             $0.extensionError == nil && $0.extensionsUsed == 0 && $0.ownership == "PURCHASED"
@@ -56,7 +56,7 @@ import Testing
         // All that comes later comes seven days later, and is the same.
         func later(_ desk: inout Desk) throws -> [WireValue] {
             desk.deliver()
-            desk.store.move(to: Desk.opening + 200 * Desk.day)
+            desk.store.move(to: Desk.opening + 120 * Desk.day)
             var found: [WireValue] = []
             for notice in desk.deliver() {
                 let jws = notice["data"]?["signedTransactionInfo"]

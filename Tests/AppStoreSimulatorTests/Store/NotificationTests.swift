@@ -78,8 +78,8 @@ import Testing
 
     @Test func filtersByTypeSubtypeAndCustomer() throws {
         var desk = Desk.production
-        let all = try Self.notices(Self.read(&desk, Self.window(desk, days: 90)))
-        var body = Self.window(desk, days: 90)
+        let all = try Self.notices(Self.read(&desk, Self.window(desk, days: 50)))
+        var body = Self.window(desk, days: 50)
         body["notificationType"] = "DID_CHANGE_RENEWAL_STATUS"
         let changes = try Self.notices(Self.read(&desk, body))
         #expect(
@@ -91,7 +91,7 @@ import Testing
         #expect(disabled.allSatisfy { $0["subtype"] == "AUTO_RENEW_DISABLED" })
 
         let one = try desk.first { $0.status == 1 && $0.transactions > 3 }
-        var ofOne = Self.window(desk, days: 90)
+        var ofOne = Self.window(desk, days: 50)
         ofOne["transactionId"] = .string(try #require(one.transaction?.transactionID))
         let its = try Self.notices(Self.read(&desk, ofOne))
         #expect(!its.isEmpty && its.count < 20)
