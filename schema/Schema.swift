@@ -41,6 +41,7 @@ public enum Schema {
             "quarantine_resolution",
             PackageResources._012_quarantine_resolution_sql
         ),
+        migration(13, "consent", PackageResources._013_consent_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

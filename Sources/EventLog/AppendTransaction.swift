@@ -205,13 +205,18 @@ struct AppendTransaction {
         guard rows.count == events.count else { throw ShortReturning() }
     }
 
-    /// One mark for each subscription of the batch; the newest position is enough.
+    /// One mark for each subscription of the batch, for which the newest position is enough, and
+    /// one for each withdrawn consent, whose customer's subscriptions are found by it.
     private func insertMarks(_ fresh: [(position: Int64, event: PreparedEvent)]) throws {
         var newest: [SubscriptionKey: Int64] = [:]
         for (position, event) in fresh where event.source.fact != nil {
             newest[event.key] = position
         }
-        let marks = newest.sorted { $0.key < $1.key }
+        var marks = newest.sorted { $0.key < $1.key }
+        for (position, event) in fresh
+        where event.source.rescindsConsentOf != nil && newest[event.key] != position {
+            marks.append((event.key, position))
+        }
         for start in stride(from: 0, to: marks.count, by: Self.rowsPerStatement) {
             let part = marks[start..<min(start + Self.rowsPerStatement, marks.count)]
             try connection.query(

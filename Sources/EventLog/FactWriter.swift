@@ -22,9 +22,23 @@ struct FactWriter {
             fields.null()
             fields.text(event.kind.description)
             fields.text(event.provenance.text)
-            for _ in 0..<FactColumns.names.count - 6 { fields.null() }
+            writeConsent(of: event)
         }
         fields.textArray(anomalies.isEmpty ? nil : anomalies)
+    }
+
+    /// Of what is never folded as such only a withdrawn consent says something: whose, and when.
+    private mutating func writeConsent(of event: NewEvent) {
+        let customer = event.rescindsConsentOf?.description
+        for name in FactColumns.names.dropFirst(6) {
+            switch name {
+            case "notification_type": fields.text(customer.flatMap { _ in event.notificationType })
+            case "signed_at":
+                fields.instant(milliseconds: customer.flatMap { _ in event.signedAt?.milliseconds })
+            case "app_transaction_id": text(customer, "app_transaction_id")
+            default: fields.null()
+            }
+        }
     }
 
     /// A fact without a storable instant of its own cannot be put in order.

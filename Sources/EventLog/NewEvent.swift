@@ -74,6 +74,9 @@ public struct NewEvent: Sendable {
     public var ticket: String?
     /// What the fold needs of it; nil for what is never folded.
     public var fact: Fact?
+    /// The `appTransactionId` of the customer for whom a guardian withdrew consent, where it tells
+    /// of that; it concerns all of that customer's subscriptions.
+    public var rescindsConsentOf: AppleID?
     /// What of the content could not be decoded, by stable names.
     public var decodeAnomalies: [String]
 

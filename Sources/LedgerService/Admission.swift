@@ -44,7 +44,7 @@ extension Admission {
             )
             return
         }
-        let event = NewEvent(
+        var event = NewEvent(
             app: app,
             stream: stream,
             eventKey: key,
@@ -65,6 +65,7 @@ extension Admission {
             fact: document.fact,
             decodeAnomalies: document.decodeAnomalies
         )
+        event.rescindsConsentOf = document.rescindsConsentOf
         let isUnrecognised = document.isUnrecognised
         self =
             document.bundleID == nil

@@ -33,15 +33,19 @@ public struct PolicyComparison: Hashable, Sendable {
     ) throws {
         self.policies = policies
         let registry = try AppRegistry(connection)
+        let withdrawals = try Withdrawals(connection)
         let reader = LogReader(connection)
         var found: [String: Line] = [:]
         for slice in try reader.slices() {
             try reader.forEachStream(in: slice) { key, events in
+                let withdrawn = withdrawals.concerning(events, of: key)
                 let answers = policies.compactMap { policy in
                     var rules = registry.rules(of: key.appID)
                     rules.policies = [AccessPolicy(billingRetryAccess: policy)]
                     var fold = SubscriptionFold(rules: rules)
-                    return fold.history(of: events).timeline.first { $0.contains(instant) }
+                    return fold.history(of: events, withdrawals: withdrawn).timeline.first {
+                        $0.contains(instant)
+                    }
                 }
                 guard let first = answers.first else { return }
                 let empty = Line(

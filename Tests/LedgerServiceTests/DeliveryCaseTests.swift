@@ -196,8 +196,16 @@ import Testing
         #expect(refused == [])
         #expect(report.appended == 2)
         _ = try project()
-        // It ends nothing by itself.
+        // It is no billing fact, but nobody is served from then on.
         #expect(try states(sample.chain(1)).first?.hasPrefix("active") == true)
+        #expect(
+            try sample.count(
+                """
+                select count(*) from read_model.entitlement_interval
+                where entitled and valid_until > to_timestamp(1700000000)
+                """
+            ) == 0
+        )
         let root = URL(filePath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let text = try String(

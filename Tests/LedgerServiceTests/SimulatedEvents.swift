@@ -113,7 +113,11 @@ extension LogFixture {
     /// The digest of the rows that the events up to a position fold to, of every read model.
     func digests(foldingUpTo position: Int64) throws -> [Digest] {
         let generations = Catalogue.all.map { Generation($0, 0) }
-        var folder = StreamFolder(generations, try AppRegistry(connection))
+        var folder = StreamFolder(
+            generations,
+            try AppRegistry(connection),
+            try Withdrawals(upTo: position, connection)
+        )
         let reader = LogReader(connection)
         for slice in try reader.slices() {
             try reader.forEachStream(in: slice, upTo: position) { folder.add($1, of: $0) }

@@ -235,7 +235,20 @@ extension NotificationRow {
         Self(.externalPurchaseToken, .created, given: .paid, day: 9, .changesNothing),
         Self(.externalPurchaseToken, .activeTokenReminder, given: .paid, day: 9, .changesNothing),
         Self(.externalPurchaseToken, .unreported, given: .paid, day: 9, .changesNothing),
-        Self(.rescindConsent, given: .paid, day: 9, .changesNothing),
+        Self(
+            .rescindConsent,
+            given: .paid,
+            day: 9,
+            .changesNothing,
+            also: "but for the customer's subscriptions, to whose folds it is told: no access"
+        ) { life in
+            var fold = SubscriptionFold(rules: life.rules)
+            let withdrawal = ConsentWithdrawal(at: Life.day(9), position: 9)
+            let history = fold.history(of: life.events, withdrawals: [withdrawal])
+            return history.timeline.allSatisfy {
+                $0.entitled == ($0.from < Life.day(9)) || !$0.entitledApple
+            }
+        },
         Self(.unclaimSeats, given: .paid, day: 9, .changesNothing),
         Self(.test, given: .paid, day: 9, .changesNothing),
         Self(

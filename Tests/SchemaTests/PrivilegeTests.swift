@@ -36,6 +36,7 @@ struct PrivilegeTests {
         ("projector", "ledger.event", "insert", false),
         ("projector", "ledger.evidence", "select", true),
         ("projector", "ledger.mark", "delete", true),
+        ("projector", "ledger.mark", "insert", true),
         ("projector", "ledger.head", "update", false),
         ("projector", "read_model.current", "update", true),
     ])

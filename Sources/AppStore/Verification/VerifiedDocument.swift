@@ -42,6 +42,14 @@ public struct VerifiedDocument: Sendable {
     /// Why it cannot be given a place in the log and must be kept in quarantine; nil for nearly all.
     public let quarantineReason: String?
 
+    /// The `appTransactionId` of the customer for whom a guardian withdrew consent, where that is
+    /// what it tells.
+    public var rescindsConsentOf: AppleID? {
+        guard notificationType.map({ NotificationType($0) }) == .rescindConsent else { return nil }
+        let customer = nested.first { $0.kind == .appTransaction }?.payload["appTransactionId"]
+        return customer?.text.flatMap { $0.isEmpty ? nil : AppleID($0) }
+    }
+
     init(outer: SignedLayer, nested layers: [NestedLayer], environment: Environment) {
         kind = outer.claims.kind
         received = outer.jws.text

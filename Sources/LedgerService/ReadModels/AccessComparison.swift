@@ -66,6 +66,7 @@ public struct AccessComparison {
                 apps[id]?.rules.policies = policies
             }
         }
+        let withdrawals = try Withdrawals(events)
         var folds = apps.mapValues { SubscriptionFold(rules: $0.rules) }
         let total = try Self.count(rows)
         var summary = AccessDifferenceSummary()
@@ -92,7 +93,12 @@ public struct AccessComparison {
         }
         for slice in try reader.slices(of: "ledger.fact") {
             try reader.forEachStream(in: slice) { key, facts in
-                guard let history = folds[key.appID]?.history(of: facts) else { return }
+                guard
+                    let history = folds[key.appID]?.history(
+                        of: facts,
+                        withdrawals: withdrawals.concerning(facts, of: key)
+                    )
+                else { return }
                 guard !history.timeline.isEmpty else { return }
                 batch[key] = Fresh(history)
                 if batch.count >= Self.batchSize { try flush() }

@@ -6,7 +6,7 @@ public import Postgres
 public struct Explanation: Hashable, Sendable {
     /// The stretches in order of time.
     public var timeline: [EntitlementAnswer]
-    /// The subscription's events by position.
+    /// The subscription's events by position, and what else decided something.
     public var events: [StoredEvent]
     /// The owners in order of time.
     public var owners: [Owner]
@@ -81,6 +81,12 @@ public struct Explanation: Hashable, Sendable {
             binds
         )
         timeline = (0..<rows.count).map { EntitlementAnswer(rows, $0) }
+        // A guardian's withdrawn consent stands in another stream.
+        let elsewhere = Set(timeline.flatMap(\.positions)).subtracting(events.map(\.position))
+        for position in elsewhere.sorted() {
+            if let event = try LogReader(connection).event(at: position) { events.append(event) }
+        }
+        events.sort { $0.position < $1.position }
         owners = try Self.owners(binds, connection)
         let more = try connection.query(
             """

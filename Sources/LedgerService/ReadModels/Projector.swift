@@ -177,12 +177,29 @@ public final class Projector {
             var folder = StreamFolder(generations, try AppRegistry(connection))
             var highest: [SubscriptionKey: Int64] = [:]
             var eventCount = 0
-            try reader.forEachStream(among: claimed.map(\.key)) { key, events in
-                guard events.count <= Self.streamEventsMax else { throw Self.tooLong(events.count) }
-                folder.add(events, of: key)
-                eventCount += events.count
-                highest[key] = events.map(\.position).max()
+            var isSettled = false
+            while !isSettled {
+                var customers: Set<AppleID> = []
+                eventCount = 0
+                try reader.forEachStream(among: claimed.map(\.key)) { key, events in
+                    guard events.count <= Self.streamEventsMax else {
+                        throw Self.tooLong(events.count)
+                    }
+                    folder.add(events, of: key)
+                    customers.formUnion(Withdrawals.customers(of: events))
+                    eventCount += events.count
+                    highest[key] = events.map(\.position).max()
+                }
+                // Read after the events: what is withdrawn later finds these subscriptions. It is
+                // rare that there is any, and then they are folded once more with it.
+                let withdrawals = try Withdrawals(of: customers, connection)
+                isSettled = withdrawals == folder.withdrawals
+                if !isSettled {
+                    folder.removeAll()
+                    folder.withdrawals = withdrawals
+                }
             }
+            try Withdrawals.spread(from: claimed.map(\.key), connection)
             // A stream whose events are never folded ends its marks too.
             let folded = claimed.map {
                 Candidate(key: $0.key, position: max($0.position, highest[$0.key] ?? 0))

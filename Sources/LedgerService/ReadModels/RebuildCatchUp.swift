@@ -120,7 +120,11 @@ extension Rebuild {
         _ connection: Connection
     ) throws {
         let reader = LogReader(connection)
-        var folder = StreamFolder(build.generations, registry)
+        var folder = StreamFolder(
+            build.generations,
+            registry,
+            try Withdrawals(connection)
+        )
         try reader.forEachStream(among: keys) { folder.add($1, of: $0) }
         for (index, generation) in build.generations.enumerated() {
             var difference = RowDifference()
@@ -139,7 +143,7 @@ extension Rebuild {
         _ connection: Connection
     ) throws -> [SubscriptionKey] {
         guard last > first else { return [] }
-        return keys(
+        let changed = keys(
             try connection.query(
                 """
                 select distinct stream, app_id from ledger.event
@@ -148,6 +152,10 @@ extension Rebuild {
                 [.int(first), .int(last)]
             )
         )
+        let concerned = keys(
+            try Withdrawals.subscriptions(after: first, upTo: last, connection)
+        )
+        return concerned.isEmpty ? changed : Array(Set(changed + concerned)).sorted()
     }
 
     private static func streams(

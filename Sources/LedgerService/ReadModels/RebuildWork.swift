@@ -129,11 +129,13 @@ extension Rebuild {
     /// Reads, folds and writes the whole log, some slices at a time.
     func fold(_ build: Build, _ connection: Connection) throws {
         try build.enter(.fold)
+        // What is withdrawn later has its mark, and is found by its position when catching up.
+        let withdrawals = try Withdrawals(connection)
         let slices = try LogReader(connection).slices(of: "ledger.fact")
         try build.onThreads(min(workerCount, slices.count), jobs: slices.count) { next in
             let source = try LogReader(self.connect())
             let sink = try self.connect()
-            var folder = StreamFolder(build.generations, build.registry)
+            var folder = StreamFolder(build.generations, build.registry, withdrawals)
             var events: Int64 = 0
             var streams: Int64 = 0
             while let job = next() {

@@ -5,6 +5,8 @@ internal import Projections
 struct StreamFolder {
     /// The generations that rows are made for.
     let generations: [Generation]
+    /// What guardians withdrew of the customers whose streams are folded.
+    var withdrawals: Withdrawals
     /// The rows made so far, one entry for each generation.
     private(set) var rows: [ProjectedRows]
 
@@ -14,7 +16,12 @@ struct StreamFolder {
     /// Of the stream folded last; its memory serves the next one.
     private var history = History()
 
-    init(_ generations: [Generation], _ registry: AppRegistry) {
+    init(
+        _ generations: [Generation],
+        _ registry: AppRegistry,
+        _ withdrawals: Withdrawals = Withdrawals()
+    ) {
+        self.withdrawals = withdrawals
         self.generations = generations
         self.registry = registry
         rows = generations.map { ProjectedRows($0.tables) }
@@ -29,7 +36,11 @@ struct StreamFolder {
     /// Folds a whole stream, in whatever order its events are, and adds its rows.
     mutating func add(_ events: [Event], of key: SubscriptionKey) {
         let rules = registry.rules(of: key.appID)
-        folds[key.appID, default: SubscriptionFold(rules: rules)].fold(events, into: &history)
+        folds[key.appID, default: SubscriptionFold(rules: rules)].fold(
+            events,
+            withdrawals: withdrawals.concerning(events, of: key),
+            into: &history
+        )
         let subject = Subject(appID: key.appID, stream: key.stream, rules: rules)
         for index in projections.indices {
             projections[index].write(history, of: subject, into: &rows[index])
