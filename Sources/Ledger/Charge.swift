@@ -15,8 +15,9 @@ public struct Charge: Hashable, Sendable {
     /// The length of the period before any extension.
     public var length: Milliseconds
     /// The length, before any extension, of the subscription's first period of this product that is
-    /// no offer's and no added seat's: a period that began late, by recovery in grace or by a seat
-    /// added, is shorter than its plan. Its own length where there is none.
+    /// no offer's and no added seat's; its own length where there is none.
+    ///
+    /// A period that began late, by recovery in grace or by a seat added, is shorter than its plan.
     public var planLength: Milliseconds
     /// Whether an extension moved the end.
     public var isExtended: Bool

@@ -89,8 +89,9 @@ public struct Interval: Hashable, Sendable {
     public var offer: OfferPhase
     /// Whether the next charge will be attempted.
     public var renewalIntent: RenewalIntent
-    /// Whether another commitment follows this one: the charges of a commitment go on after the
-    /// customer cancelled, and only this tells. Unknown for any other plan.
+    /// Whether another commitment follows this one; unknown for any other plan.
+    ///
+    /// The charges of a commitment go on after the customer cancelled, and only this tells.
     public var commitmentIntent = RenewalIntent.unknown
     /// The product of the next period where it is another one.
     public var pendingProductID: Symbol?
