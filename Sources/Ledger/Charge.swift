@@ -7,7 +7,7 @@ public struct Charge: Hashable, Sendable {
     /// The event that holds the version that counts.
     public var position: Int64
     /// What was bought.
-    public var productID: Symbol?
+    @Packed public var productID: Symbol?
     /// The start of the period.
     public var from: Timestamp
     /// The end of the period as it counts, extensions included; never before the start.
@@ -30,16 +30,16 @@ public struct Charge: Hashable, Sendable {
     /// What one of it costs, milliunits of `currency`; for seats the average.
     public var price: Int64?
     /// ISO 4217.
-    public var currency: Symbol?
+    @Packed public var currency: Symbol?
     /// ISO 3166-1 alpha-3.
-    public var storefront: Symbol?
+    @Packed public var storefront: Symbol?
     /// How many were bought; seats for a multiseat purchase.
     public var quantity: Int32
     /// What one of the next charge costs, as signed together with this one, where that is for the
     /// same product in the same currency.
     public var renewalPrice: Int64?
     /// The subscription that a migration made this one of.
-    public var previousOriginalTransactionID: AppleID?
+    @Packed public var previousOriginalTransactionID: AppleID?
     /// Whether one of several charges of one period (seats).
     public var isAdditional: Bool
     /// Whether a payment of a 12-month commitment.
@@ -47,25 +47,55 @@ public struct Charge: Hashable, Sendable {
     /// Whether Apple says that an upgrade superseded it.
     public var isUpgraded: Bool
     /// When it was taken back, not before it began.
-    public var revokedAt: Timestamp?
+    @Packed public var revokedAt: Timestamp?
     /// How it was taken back.
     public var revocationType: RevocationType?
     /// How much of it was paid back, milliunits of a percent; nil says nothing.
     public var revocationPercentage: Int32?
 
-    /// Reads a period whose dates are there.
-    init(_ period: Period, planLength: Milliseconds, _ events: borrowing [Event]) {
+    /// A charge of nothing, to be read into.
+    static var sample: Charge {
+        Charge(
+            transactionID: AppleID(0),
+            position: 0,
+            from: .earliest,
+            until: .earliest,
+            length: Milliseconds(rawValue: 0),
+            planLength: Milliseconds(rawValue: 0),
+            isExtended: false,
+            offer: .standard,
+            reason: nil,
+            ownership: .purchased,
+            price: nil,
+            quantity: 1,
+            renewalPrice: nil,
+            isAdditional: false,
+            isCommitment: false,
+            isUpgraded: false,
+            revocationType: nil,
+            revocationPercentage: nil
+        )
+    }
+
+    /// Reads the period at a place, whose dates are there.
+    @inline(__always) mutating func read(
+        _ registers: borrowing Registers,
+        _ number: Int,
+        planLength: Milliseconds,
+        _ events: Events
+    ) {
         self.planLength = planLength
-        let place = period.place
-        transactionID = period.transactionID
-        position = period.position
-        productID = period.productID
-        from = period.start
-        until = period.end
-        length = period.length
-        isExtended = period.firstEnd.map { $0 < period.end } ?? false
-        offer = OfferPhase(events, place)
-        reason = period.reason
+        let place = registers.periods[number].place
+        transactionID = registers.periods[number].transactionID
+        position = registers.periods[number].position
+        productID = registers.periods[number].productID
+        from = registers.periods[number].start
+        until = registers.periods[number].end
+        length = registers.periods[number].length
+        let firstEnd = registers.periods[number].firstEnd ?? registers.periods[number].end
+        isExtended = firstEnd < registers.periods[number].end
+        offer = registers.periods[number].offer
+        reason = registers.periods[number].reason
         ownership = events[place].fact.storedTransaction.ownership ?? .purchased
         price = events[place].fact.storedTransaction.price
         currency = events[place].fact.storedTransaction.currency
@@ -74,15 +104,15 @@ public struct Charge: Hashable, Sendable {
         renewalPrice = Self.renewalPrice(place, events)
         previousOriginalTransactionID =
             events[place].fact.storedTransaction.previousOriginalTransactionID
-        isAdditional = period.isAdditional
-        isCommitment = period.isCommitment
-        isUpgraded = period.isUpgraded
-        revokedAt = period.revocation
+        isAdditional = registers.periods[number].isAdditional
+        isCommitment = registers.periods[number].isCommitment
+        isUpgraded = registers.periods[number].isUpgraded
+        revokedAt = registers.periods[number].revocation
         revocationType = events[place].fact.storedTransaction.revocationType
         revocationPercentage = events[place].fact.storedTransaction.revocationPercentage
     }
 
-    private static func renewalPrice(_ place: Int, _ events: borrowing [Event]) -> Int64? {
+    @inline(__always) private static func renewalPrice(_ place: Int, _ events: Events) -> Int64? {
         guard let price = events[place].fact.storedRenewal.renewalPrice else { return nil }
         let currency = events[place].fact.storedRenewal.currency
         let product = events[place].fact.storedRenewal.autoRenewProductID

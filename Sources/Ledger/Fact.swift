@@ -3,21 +3,84 @@
 /// It holds no reference, so facts are copied and sorted without counting references. Everything
 /// that Apple may leave out is optional; absence is never 0.
 public struct Fact: Hashable, Sendable {
-    /// What kind of event it is.
-    public var kind: EventKind
-    /// How far the fact can be trusted.
-    public var provenance: Provenance
-    /// Apple's reason for the notification, nil for other kinds.
-    public var notificationType: NotificationType?
-    /// What more Apple said of it.
-    public var subtype: Subtype?
-    /// When Apple signed the envelope; for an API response's JWS its own `signedDate`.
-    public var signedAt: Timestamp?
+    // In order of how often the fold looks at it.
+
     /// The instant that orders facts, never when we recorded them.
     ///
     /// The inner `signedDate`; for unsigned facts Apple's own instant or when our client
     /// received them.
     public var factAt: Timestamp
+    /// When Apple signed the envelope; for an API response's JWS its own `signedDate`.
+    @Packed public var signedAt: Timestamp?
+    /// Apple's status of the subscription, 1 active, 2 expired, 3 billing retry, 4 billing grace
+    /// period, 5 revoked; other numbers are kept.
+    public var status: Int32? {
+        get { storedStatus }
+        set {
+            storedStatus = newValue
+            unknowns.set(.status, newValue.map { !(1...5).contains($0) } ?? false)
+        }
+    }
+    private var storedStatus: Int32?
+    /// How far the fact can be trusted.
+    public var provenance: Provenance
+    /// What the event counts as in the state machine.
+    private(set) var trigger: Trigger
+    /// Which values this program does not know, beside those of the transaction.
+    private var unknowns = UnknownValues()
+    /// Whether there is an answer to an extension request or a link.
+    private(set) var hasOwnWord = false
+    // Stored beside a flag, not as optionals: reading one field of a wide optional costs a call.
+    private(set) var hasTransaction = false
+    private(set) var hasRenewal = false
+    /// What more Apple said of the notification.
+    public var subtype: Subtype? {
+        get { storedSubtype }
+        set {
+            storedSubtype = newValue
+            classify()
+        }
+    }
+    private var storedSubtype: Subtype?
+    private(set) var storedTransaction = TransactionFact.none
+    private(set) var storedRenewal = RenewalFact.none
+    /// What kind of event it is.
+    public var kind: EventKind {
+        get { storedKind }
+        set {
+            storedKind = newValue
+            classify()
+        }
+    }
+    private var storedKind: EventKind
+    /// Apple's reason for the notification, nil for other kinds.
+    public var notificationType: NotificationType? {
+        get { storedNotificationType }
+        set {
+            storedNotificationType = newValue
+            classify()
+        }
+    }
+    private var storedNotificationType: NotificationType?
+    /// What an answer to an extension request said.
+    public var extensionAnswer: ExtensionAnswer? {
+        get { storedExtensionAnswer }
+        set {
+            storedExtensionAnswer = newValue
+            hasOwnWord = extensionAnswer != nil || linkedOwner != nil
+        }
+    }
+    private var storedExtensionAnswer: ExtensionAnswer?
+    /// The owner that an operator linked.
+    public var linkedOwner: UniqueID? {
+        get { storedLinkedOwner }
+        set {
+            storedLinkedOwner = newValue
+            hasOwnWord = extensionAnswer != nil || linkedOwner != nil
+        }
+    }
+    private var storedLinkedOwner: UniqueID?
+
     /// The decoded `signedTransactionInfo`.
     public var transaction: TransactionFact? {
         get { hasTransaction ? storedTransaction : nil }
@@ -34,19 +97,6 @@ public struct Fact: Hashable, Sendable {
             storedRenewal = newValue ?? .none
         }
     }
-    /// Apple's status of the subscription, 1 active, 2 expired, 3 billing retry, 4 billing grace
-    /// period, 5 revoked; other numbers are kept.
-    public var status: Int32?
-    /// What an answer to an extension request said.
-    public var extensionAnswer: ExtensionAnswer?
-    /// The owner that an operator linked.
-    public var linkedOwner: UniqueID?
-
-    // Stored beside a flag, not as optionals: reading one field of a wide optional costs a call.
-    private(set) var hasTransaction = false
-    private(set) var hasRenewal = false
-    private(set) var storedTransaction = TransactionFact.none
-    private(set) var storedRenewal = RenewalFact.none
 
     /// The customer's copy of the app, as the transaction or else the renewal info has it.
     public var appTransactionID: AppleID? {
@@ -56,10 +106,21 @@ public struct Fact: Hashable, Sendable {
 
     /// Makes a fact with nothing in it.
     public init(kind: EventKind, provenance: Provenance, factAt: Timestamp) {
-        self.kind = kind
+        storedKind = kind
         self.provenance = provenance
         self.factAt = factAt
+        trigger = Trigger(kind, nil, nil)
     }
+
+    private mutating func classify() {
+        trigger = Trigger(kind, notificationType, subtype)
+        unknowns.set(.type, notificationType?.unknownText != nil)
+        unknowns.set(.subtype, subtype?.unknownText != nil)
+    }
+
+    /// Whether a value is there that this program does not know: a notification's type or subtype,
+    /// a status, or one of the transaction's words.
+    var hasUnknownValue: Bool { !unknowns.isEmpty || !storedTransaction.unknowns.isEmpty }
 }
 
 /// What kind of event a row of the log is.
@@ -146,157 +207,6 @@ public enum Provenance: UInt8, Hashable, Comparable, Sendable, CaseIterable {
     }
 }
 
-/// The part of a decoded `JWSTransaction` that the fold needs.
-///
-/// Apple: appstoreserverapi/jwstransactiondecodedpayload. Dates are instants, money is integer
-/// milliunits of `currency`.
-public struct TransactionFact: Hashable, Sendable {
-    /// One charge or period.
-    public var transactionID: AppleID
-    /// When Apple signed this object.
-    public var signedDate: Timestamp
-    /// The first eight bytes of the SHA-256 of the payload without `signedDate`; it breaks ties.
-    public var digest: UInt64
-    /// Apple's `webOrderLineItemId`, the purchase event across devices.
-    public var webOrderLineItemID: AppleID?
-    /// Apple's `productId`.
-    public var productID: Symbol?
-    /// Apple's `subscriptionGroupIdentifier`.
-    public var subscriptionGroupID: Symbol?
-    /// Apple's `type`.
-    public var productType: ProductType?
-    /// The start of the period or the charge.
-    public var purchaseDate: Timestamp?
-    /// When the chain was born.
-    public var originalPurchaseDate: Timestamp?
-    /// The end of the paid period; nil for what is no subscription.
-    public var expiresDate: Timestamp?
-    /// How many were bought; seats for a multiseat purchase.
-    public var quantity: Int32?
-    /// Apple's `inAppOwnershipType`.
-    public var ownership: Ownership?
-    /// Apple's `transactionReason`.
-    public var reason: TransactionReason?
-    /// Set when several transactions stand for one period (seats).
-    public var additionalReason: Symbol?
-    /// Whether Apple says that an upgrade superseded it.
-    public var isUpgraded: Bool = false
-    /// When a refund or a family revocation took it back.
-    public var revocationDate: Timestamp?
-    /// 1 an issue with the app, 0 other.
-    public var revocationReason: Int32?
-    /// Apple's `revocationType`.
-    public var revocationType: RevocationType?
-    /// Milliunits of a percent, 100000 = 100 %.
-    public var revocationPercentage: Int32?
-    /// How many seats a seat refund took back.
-    public var revokedSeatQuantity: Int32?
-    /// 1 introductory, 2 promotional, 3 offer code, 4 win-back; other numbers are kept.
-    public var offerType: Int32?
-    /// Apple's `offerIdentifier`.
-    public var offerIdentifier: Symbol?
-    /// Apple's `offerDiscountType`.
-    public var offerDiscountType: OfferDiscountType?
-    /// ISO 8601 duration of the whole offer.
-    public var offerPeriod: Symbol?
-    /// Milliunits of `currency`; not for accounting.
-    public var price: Int64?
-    /// ISO 4217.
-    public var currency: Symbol?
-    /// ISO 3166-1 alpha-3.
-    public var storefront: Symbol?
-    /// The account token that the app set.
-    public var appAccountToken: UniqueID?
-    /// One customer's copy of the app.
-    public var appTransactionID: AppleID?
-    /// Apple's billing plan type.
-    public var billingPlanType: BillingPlanType?
-    /// When the commitment ends.
-    public var commitmentExpiresDate: Timestamp?
-    /// Which payment of a commitment this is, from 1.
-    public var billingPeriodNumber: Int32?
-    /// How many payments the commitment has.
-    public var totalBillingPeriods: Int32?
-    /// The chain's id before a migration.
-    public var previousOriginalTransactionID: AppleID?
-
-    /// What stands where there is no transaction; all such are equal.
-    static let none = TransactionFact(
-        transactionID: AppleID(0),
-        signedDate: .earliest,
-        digest: 0
-    )
-
-    /// Makes a fact with its identity; everything else is set afterwards.
-    public init(transactionID: AppleID, signedDate: Timestamp, digest: UInt64) {
-        self.transactionID = transactionID
-        self.signedDate = signedDate
-        self.digest = digest
-    }
-}
-
-/// The part of a decoded `JWSRenewalInfo` that the fold needs.
-///
-/// Apple: appstoreserverapi/jwsrenewalinfodecodedpayload.
-public struct RenewalFact: Hashable, Sendable {
-    /// When Apple signed this object.
-    public var signedDate: Timestamp
-    /// The first eight bytes of the SHA-256 of the payload without `signedDate`; it breaks ties.
-    public var digest: UInt64
-    /// Apple's `productId`.
-    public var productID: Symbol?
-    /// The product of the next period.
-    public var autoRenewProductID: Symbol?
-    /// 0 off, 1 on.
-    public var autoRenewStatus: Int32?
-    /// 1 cancelled, 2 billing error, 3 no consent to a price increase, 4 product not for sale,
-    /// 5 other; other numbers are kept.
-    public var expirationIntent: Int32?
-    /// Whether Apple is trying to collect.
-    public var isInBillingRetryPeriod: Bool?
-    /// The end of the grace period; may persist after it is over.
-    public var gracePeriodExpiresDate: Timestamp?
-    /// 0 consent pending, 1 consented or informed.
-    public var priceIncreaseStatus: Int32?
-    /// The expiry of the most recent purchase.
-    public var renewalDate: Timestamp?
-    /// Milliunits of `currency`.
-    public var renewalPrice: Int64?
-    /// ISO 4217.
-    public var currency: Symbol?
-    /// The start of the run, gaps under 60 days ignored.
-    public var recentSubscriptionStartDate: Timestamp?
-    /// The next period's offer type.
-    public var offerType: Int32?
-    /// Apple's `offerIdentifier`.
-    public var offerIdentifier: Symbol?
-    /// Apple's `offerDiscountType`.
-    public var offerDiscountType: OfferDiscountType?
-    /// The account token that the app set.
-    public var appAccountToken: UniqueID?
-    /// One customer's copy of the app.
-    public var appTransactionID: AppleID?
-    /// Apple's billing plan type.
-    public var billingPlanType: BillingPlanType?
-    /// Whether the commitment renews: 0 off, 1 on.
-    public var commitmentAutoRenewStatus: Int32?
-    /// The product of the next commitment.
-    public var commitmentAutoRenewProductID: Symbol?
-    /// When the commitment renews.
-    public var commitmentRenewalDate: Timestamp?
-    /// The seats of the next period.
-    public var renewalQuantity: Int32?
-
-    /// What stands where there is no renewal info; all such are equal.
-    static let none = RenewalFact(signedDate: .earliest, digest: 0)
-
-    /// Makes a fact with its identity; everything else is set afterwards.
-    public init(signedDate: Timestamp, digest: UInt64) {
-        self.signedDate = signedDate
-        self.digest = digest
-    }
-}
-
 /// What Apple answered to an extension request; unsigned.
 ///
 /// Apple: appstoreserverapi/extendrenewaldateresponse.
@@ -304,7 +214,7 @@ public struct ExtensionAnswer: Hashable, Sendable {
     /// Whether Apple says that it extended.
     public var success: Bool
     /// The new end of the period.
-    public var effectiveDate: Timestamp?
+    @Packed public var effectiveDate: Timestamp?
 
     /// Makes an answer.
     public init(success: Bool, effectiveDate: Timestamp?) {
@@ -324,5 +234,26 @@ public struct Event: Hashable, Sendable {
     public init(position: Int64, fact: Fact) {
         self.position = position
         self.fact = fact
+    }
+}
+
+/// Which values of a fact this program does not know.
+///
+/// Kept as a fact is filled, so that folding it asks one question, not ten.
+struct UnknownValues: OptionSet, Hashable, Sendable {
+    let rawValue: UInt8
+
+    static let type = UnknownValues(rawValue: 1)
+    static let subtype = UnknownValues(rawValue: 2)
+    static let status = UnknownValues(rawValue: 4)
+    static let offer = UnknownValues(rawValue: 1)
+    static let ownership = UnknownValues(rawValue: 2)
+    static let reason = UnknownValues(rawValue: 4)
+    static let revocation = UnknownValues(rawValue: 8)
+    static let discount = UnknownValues(rawValue: 16)
+    static let productType = UnknownValues(rawValue: 32)
+
+    mutating func set(_ value: UnknownValues, _ isSo: Bool) {
+        if isSo { insert(value) } else { remove(value) }
     }
 }

@@ -68,7 +68,7 @@ public struct Interval: Hashable, Sendable {
     /// The first instant.
     public var from: Timestamp
     /// The first instant after it; nil where it never ends.
-    public var until: Timestamp?
+    @Packed public var until: Timestamp?
     /// The state of the subscription.
     public var state: SubscriptionState
     /// Whether Apple's line grants access: active and grace period.
@@ -78,13 +78,13 @@ public struct Interval: Hashable, Sendable {
     /// The version of the access policy that decided `entitled`.
     public var policyVersion: Int32
     /// Which product it is about: that of the covering or else the last transaction.
-    public var productID: Symbol?
+    @Packed public var productID: Symbol?
     /// The covering or else the last transaction.
-    public var transactionID: AppleID?
+    @Packed public var transactionID: AppleID?
     /// The end of its paid period.
-    public var expiresDate: Timestamp?
+    @Packed public var expiresDate: Timestamp?
     /// The end of the grace period, where one was announced or estimated.
-    public var gracePeriodExpiresDate: Timestamp?
+    @Packed public var gracePeriodExpiresDate: Timestamp?
     /// What kind of period it is.
     public var offer: OfferPhase
     /// Whether the next charge will be attempted.
@@ -94,7 +94,7 @@ public struct Interval: Hashable, Sendable {
     /// The charges of a commitment go on after the customer cancelled, and only this tells.
     public var commitmentIntent = RenewalIntent.unknown
     /// The product of the next period where it is another one.
-    public var pendingProductID: Symbol?
+    @Packed public var pendingProductID: Symbol?
     /// Whether a price increase waits for the customer.
     public var priceConsent: PriceConsent
     /// How the customer came to it.
@@ -102,7 +102,7 @@ public struct Interval: Hashable, Sendable {
     /// What the covering transaction cost, milliunits of `currency`.
     public var price: Int64?
     /// ISO 4217.
-    public var currency: Symbol?
+    @Packed public var currency: Symbol?
     /// How sure the state is.
     public var confidence: Confidence
     /// Whether a failed charge was announced while the paid period still runs.

@@ -4,7 +4,7 @@
 /// other text (none was ever seen) is kept as a symbol, so that nothing is lost.
 public struct AppleID: Hashable, Sendable, CustomStringConvertible {
     /// The number, or, with the highest bit set, the number of a symbol.
-    private let bits: UInt64
+    @usableFromInline let bits: UInt64
 
     private static let symbolBit: UInt64 = 1 << 63
 
@@ -31,13 +31,27 @@ public struct AppleID: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension AppleID: Packable {
+    @usableFromInline init(bits: UInt64) { self.bits = bits }
+
+    /// The bits of a symbol whose number is too large to be one.
+    @inlinable public static var absent: AppleID { AppleID(bits: .max) }
+}
+
 /// A UUID: an `appAccountToken` or a `notificationUUID`.
 public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
+    // Two halves, since a UInt128 would align each fact to 16 bytes.
+    private let high: UInt64
+    private let low: UInt64
+
     /// The 128 bits, most significant first.
-    public var bits: UInt128
+    public var bits: UInt128 { UInt128(high) << 64 | UInt128(low) }
 
     /// Makes a UUID from its bits.
-    public init(bits: UInt128) { self.bits = bits }
+    public init(bits: UInt128) {
+        high = UInt64(truncatingIfNeeded: bits >> 64)
+        low = UInt64(truncatingIfNeeded: bits)
+    }
 
     /// Reads `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` in either case; nil for anything else.
     public init?(_ text: String) {
@@ -59,7 +73,7 @@ public struct UniqueID: Hashable, Sendable, CustomStringConvertible {
             place += 1
         }
         guard place == 36 else { return nil }
-        self.bits = bits
+        self.init(bits: bits)
     }
 
     /// The UUID in lower case.

@@ -6,9 +6,9 @@ internal import Synchronization
 /// reference counting, which is what makes folding fast. Equal texts give equal symbols for the
 /// life of the process; the number behind a symbol means nothing outside it and orders nothing.
 public struct Symbol: Hashable, Sendable {
-    let index: UInt32
+    @usableFromInline let index: UInt32
 
-    init(index: UInt32) { self.index = index }
+    @usableFromInline init(index: UInt32) { self.index = index }
 
     /// Looks the text up, or adds it.
     public init(_ text: String) {
@@ -32,6 +32,11 @@ public struct Symbol: Hashable, Sendable {
     }
 
     private static let table = Mutex(Table())
+}
+
+extension Symbol: Packable {
+    /// The number that no symbol gets.
+    @inlinable public static var absent: Symbol { Symbol(index: .max) }
 }
 
 extension Symbol: ExpressibleByStringLiteral, CustomStringConvertible {

@@ -223,7 +223,7 @@ extension FoldInvariantTests {
                 guard let place = places[step.position] else { return true }
                 return !TransitionTable.allows(
                     from: step.from.map(StateKind.init),
-                    Trigger(EventHead(stream.events, place)),
+                    EventHead(stream.events, place).trigger,
                     to: StateKind(step.to)
                 )
             }

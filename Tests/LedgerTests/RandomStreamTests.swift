@@ -48,6 +48,59 @@ import Testing
         #expect(owners > 1000)
     }
 
+    @Test func aFactKnowsWhatItCountsAsAndWhatIsUnknownInIt() {
+        var unknown = 0
+        for fact in Self.streams.flatMap(\.events).map(\.fact) {
+            #expect(fact.trigger == Trigger(fact.kind, fact.notificationType, fact.subtype))
+            let transaction = fact.transaction
+            let words: [Symbol?] = [
+                fact.notificationType?.unknownText, fact.subtype?.unknownText,
+                transaction?.ownership?.unknownText, transaction?.reason?.unknownText,
+                transaction?.revocationType?.unknownText, transaction?.productType?.unknownText,
+                transaction?.offerDiscountType?.unknownText,
+            ]
+            let isOdd =
+                words.contains { $0 != nil } || !(1...5).contains(fact.status ?? 1)
+                || !(1...4).contains(transaction?.offerType ?? 1)
+            #expect(fact.hasUnknownValue == isOdd)
+            unknown += isOdd ? 1 : 0
+        }
+        #expect(unknown > 500)
+    }
+
+    @Test func aFactForgetsWhatIsTakenOutOfItAgain() {
+        var fact = Fact(kind: .transaction, provenance: .jws, factAt: .earliest)
+        let empty = fact
+        fact.kind = .notification
+        fact.notificationType = .unknown("SHINY")
+        fact.subtype = .unknown("SHINY")
+        fact.status = 9
+        fact.linkedOwner = UniqueID(bits: 1)
+        fact.extensionAnswer = ExtensionAnswer(success: true, effectiveDate: nil)
+        var transaction = TransactionFact(
+            transactionID: AppleID(1),
+            signedDate: .earliest,
+            digest: 1
+        )
+        transaction.ownership = .unknown("SHINY")
+        transaction.offerType = 9
+        fact.transaction = transaction
+        #expect(fact.hasUnknownValue && fact.hasOwnWord)
+        transaction.ownership = .purchased
+        transaction.offerType = 1
+        fact.transaction = transaction
+        fact.status = nil
+        fact.subtype = nil
+        fact.notificationType = .refund
+        #expect(!fact.hasUnknownValue && fact.trigger == .refunded)
+        fact.kind = .transaction
+        fact.notificationType = nil
+        fact.transaction = nil
+        fact.linkedOwner = nil
+        fact.extensionAnswer = nil
+        #expect(fact == empty && !fact.hasOwnWord)
+    }
+
     @Test func everyTriggerAndEveryFormOfAFactIsDrawn() {
         let facts = Self.streams.flatMap(\.events).map(\.fact)
         var triggers: [Trigger: Int] = [:]
@@ -55,8 +108,8 @@ import Testing
         for stream in Self.streams {
             for place in stream.events.indices {
                 let head = EventHead(stream.events, place)
-                triggers[Trigger(head), default: 0] += 1
-                kinds["\(head.kind) \(head.provenance)", default: 0] += 1
+                triggers[head.trigger, default: 0] += 1
+                kinds["\(stream.events[place].fact.kind) \(head.provenance)", default: 0] += 1
             }
         }
         for trigger in Trigger.allCases {

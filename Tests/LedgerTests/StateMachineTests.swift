@@ -139,7 +139,7 @@ import Testing
             else { return nil }
             return Line(
                 last.from.map(StateKind.init),
-                Trigger(EventHead(life.events, life.events.count - 1)),
+                EventHead(life.events, life.events.count - 1).trigger,
                 StateKind(last.to)
             )
         }

@@ -1,6 +1,11 @@
 /// Grants or denies access in a stretch that no transaction covers.
 struct AccessDecision {
-    let piece: Piece
+    /// Grace period, billing retry or revoked.
+    let state: SubscriptionState
+    /// Whether the end of grace was estimated from configuration.
+    let isEstimated: Bool
+    /// Whether grace was announced in the gap.
+    let hadGrace: Bool
     /// The end of the paid period, from which a policy's days are counted.
     let end: Timestamp
     /// The end of the period that a refund took back.
@@ -8,31 +13,31 @@ struct AccessDecision {
     /// The grace that configuration promises.
     let grace: Milliseconds?
 
-    /// Decides for one interval, which lies within the piece.
-    func decide(_ interval: inout Interval, _ policy: AccessPolicy) {
-        switch piece.state {
-        case .active, .expired: break
-        case .gracePeriod:
-            interval.entitledApple = true
-            interval.entitled =
-                piece.confidence != .estimated || policy.missingGraceDate == .estimate
-        case .renewalPending:
-            interval.entitled = true
-        case .billingRetry:
-            interval.entitled = retryEnd(policy).map { interval.from < $0 } ?? false
+    /// Decides for one interval that begins at an instant.
+    func isEntitled(at from: Timestamp, _ policy: AccessPolicy) -> Bool {
+        switch state {
+        case .active, .expired, .renewalPending: false
+        case .gracePeriod: !isEstimated || policy.missingGraceDate == .estimate
+        case .billingRetry: retryEnd(policy).map { from < $0 } ?? false
         case .revoked(let cause):
-            let isRefund = cause == .refund || cause == .refundProrated
-            interval.entitled = isRefund && !policy.refundEndsAccess && interval.from < paidUntil
+            (cause == .refund || cause == .refundProrated) && !policy.refundEndsAccess
+                && from < paidUntil
         }
     }
 
-    /// The instants inside the piece at which a policy's answer may change.
-    func bounds(_ rules: AppRules) -> [Timestamp] {
-        switch piece.state {
-        case .billingRetry: rules.policies.compactMap { retryEnd($0) }
-        case .revoked: [paidUntil]
-        default: []
+    /// The first instant after one at which a policy's answer may change, or else `until`.
+    func end(after from: Timestamp, before until: Timestamp, _ rules: AppRules) -> Timestamp {
+        var first = until
+        switch state {
+        case .billingRetry:
+            for policy in rules.policies {
+                if let end = retryEnd(policy), end > from { first = min(first, end) }
+            }
+        case .revoked:
+            if paidUntil > from { first = min(first, paidUntil) }
+        default: break
         }
+        return first
     }
 
     /// Until when a policy serves a subscriber in billing retry; nil for not at all.
@@ -41,7 +46,29 @@ struct AccessDecision {
         case .deny: nil
         case .allow: .latest
         case .days(let days): end.adding(.days(Int64(min(max(days, 0), 60))))
-        case .untilGraceEnds: piece.hadGrace ? nil : grace.map { end.adding($0) }
+        case .untilGraceEnds: hadGrace ? nil : grace.map { end.adding($0) }
         }
+    }
+}
+
+/// The rules of an app, with what the fold asks of them most.
+struct FoldRules {
+    let rules: AppRules
+    /// The first policy; the only one where there are not several.
+    let first: AccessPolicy
+    /// Whether there is one policy, which counts throughout.
+    let isSingle: Bool
+
+    init(_ rules: AppRules) {
+        self.rules = rules
+        first = rules.policies[0]
+        isSingle = rules.policies.count == 1
+    }
+
+    var firstVersion: Int32 { first.version }
+
+    /// The access policy in force at an instant.
+    @inline(__always) func policy(at instant: Timestamp) -> AccessPolicy {
+        isSingle ? first : rules.policy(at: instant)
     }
 }

@@ -12,34 +12,38 @@ struct Segment {
 /// new `purchaseDate`; a refunded upgrade gives the time from its `revocationDate` on back to the
 /// old one unless Apple itself says `isUpgraded`; where two others overlap, the earlier covers to
 /// its end.
-struct Coverage {
-    private(set) var segments: [Segment] = []
+struct Coverage: ~Copyable {
+    private(set) var segments = Pool<Segment>()
     /// How many periods were looked at where they overlap; tests count them.
     private(set) var looks = 0
-    private var breaks: [Timestamp] = []
-    private var ends: [Timestamp] = []
+    private var breaks = Pool<Timestamp>()
+    private var ends = Pool<Timestamp>()
+    private var running = RunningPeriods()
 
     /// Computes the segments, in order and without overlap; `periods` is in order of start.
-    mutating func compute(_ periods: [Period]) {
-        segments.removeAll(keepingCapacity: true)
+    mutating func compute(_ periods: borrowing Pool<Period>) {
+        segments.reset()
         looks = 0
-        var isDisjoint = true
-        var reach = Timestamp.earliest
-        for place in periods.indices {
-            if periods[place].start < reach { isDisjoint = false }
-            reach = max(reach, periods[place].end)
-        }
-        if isDisjoint {
-            for place in periods.indices {
-                append(from: periods[place].start, to: ownEnd(periods[place]), place)
+        // Periods that overlap lie in groups, mostly of two; between groups nothing is decided.
+        var first = 0
+        while first < periods.count {
+            var reach = periods[first].end
+            var end = first + 1
+            while end < periods.count, periods[end].start < reach {
+                reach = max(reach, periods[end].end)
+                end += 1
             }
-        } else {
-            sweep(periods)
+            if end == first + 1 {
+                append(from: periods[first].start, to: ownEnd(periods[first]), first)
+            } else {
+                sweep(periods, first..<end)
+            }
+            first = end
         }
     }
 
     /// The end of the time that a period covers as far as it alone says.
-    private func ownEnd(_ period: Period) -> Timestamp {
+    @inline(__always) private func ownEnd(_ period: Period) -> Timestamp {
         var end = period.end
         if let revocation = period.revocation { end = min(end, revocation) }
         // Upgraded to a transaction that we were never told of.
@@ -49,46 +53,54 @@ struct Coverage {
         return end
     }
 
-    private mutating func sweep(_ periods: [Period]) {
-        setEffectiveEnds(periods)
+    /// Adds the segments of periods that overlap.
+    private mutating func sweep(_ periods: borrowing Pool<Period>, _ group: Range<Int>) {
+        setEffectiveEnds(periods, group)
         breaks.reset()
-        for place in periods.indices where ends[place] > periods[place].start {
+        for place in group where ends[place - group.lowerBound] > periods[place].start {
             breaks.append(periods[place].start)
-            breaks.append(ends[place])
+            breaks.append(ends[place - group.lowerBound])
         }
         // An upgrade that is over before it is taken back holds the old one's time until then.
-        for place in periods.indices where !periods[place].isAdditional {
-            if let date = periods[place].revocation, date > ends[place] { breaks.append(date) }
+        for place in group where !periods[place].isAdditional {
+            if let date = periods[place].revocation, date > ends[place - group.lowerBound] {
+                breaks.append(periods[place].start)
+                breaks.append(date)
+            }
         }
-        breaks.sort()
-        var running = RunningPeriods(count: periods.count)
-        for place in breaks.indices.dropLast() where breaks[place] < breaks[place + 1] {
+        breaks.sortIfNeeded { $0 < $1 }
+        running.reset(group)
+        for place in 0..<max(0, breaks.count - 1) where breaks[place] < breaks[place + 1] {
             running.advance(to: breaks[place], periods)
             if let winner = running.winner(at: breaks[place], periods, ends) {
                 append(from: breaks[place], to: breaks[place + 1], winner)
             }
         }
-        looks = running.looks
+        looks += running.looks
     }
 
-    /// The ends of all periods, superseded ones cut where the newer purchase began.
-    private mutating func setEffectiveEnds(_ periods: [Period]) {
+    /// The ends of a group's periods, superseded ones cut where the newer purchase began.
+    private mutating func setEffectiveEnds(
+        _ periods: borrowing Pool<Period>,
+        _ group: Range<Int>
+    ) {
         ends.reset()
-        for place in periods.indices { ends.append(ownEnd(periods[place])) }
+        for place in group { ends.append(ownEnd(periods[place])) }
+        let lower = group.lowerBound
         // From the last to the first, so that the next purchase after each is known.
         var (standing, any) = (NextPurchase(), NextPurchase())
-        var place = periods.count - 1
-        while place >= 0 {
+        var place = group.upperBound - 1
+        while place >= lower {
             var first = place
-            while first > 0, periods[first - 1].start == periods[place].start { first -= 1 }
+            while first > lower, periods[first - 1].start == periods[place].start { first -= 1 }
             for number in first...place {
                 // A purchase that was itself taken back gives the time back, unless Apple says so.
                 let next = periods[number].isUpgraded ? any : standing
                 if let start = next.start(for: periods[number]), start < periods[number].end {
                     let own = periods[number].revocation ?? periods[number].end
-                    ends[number] = min(periods[number].end, own, start)
+                    ends[number - lower] = min(periods[number].end, own, start)
                 }
-                ends[number] = max(ends[number], periods[number].start)
+                ends[number - lower] = max(ends[number - lower], periods[number].start)
             }
             for number in (first...place).reversed() where !periods[number].isAdditional {
                 any.note(periods[number])
@@ -100,8 +112,9 @@ struct Coverage {
 
     private mutating func append(from: Timestamp, to: Timestamp, _ period: Int) {
         guard from < to else { return }
-        if let last = segments.last, last.period == period, last.to == from {
-            segments[segments.count - 1].to = to
+        let last = segments.count - 1
+        if last >= 0, segments[last].period == period, segments[last].to == from {
+            segments[last].to = to
         } else {
             segments.append(Segment(from: from, to: to, period: period))
         }
@@ -117,7 +130,7 @@ struct Successors {
     private var following = 0
 
     /// Its place in the registers; the segments are asked for in order.
-    mutating func next(after place: Int, _ segments: [Segment]) -> Int? {
+    mutating func next(after place: Int, _ segments: borrowing Pool<Segment>) -> Int? {
         while seen <= place {
             newest = max(newest, segments[seen].period)
             seen += 1
@@ -161,34 +174,55 @@ private struct NextPurchase {
 /// The periods that run at an instant which only moves forward.
 ///
 /// Each period is looked at a few times in all, so ten thousand at once are no trouble.
-private struct RunningPeriods {
+struct RunningPeriods: ~Copyable {
     /// For each place the next one that may still run; those behind are over for good.
-    private var following: [Int]
+    private var following = Pool<Int>()
+    /// The group's first period, from which places count here, and how many there are.
+    private var lower = 0
+    private var count = 0
     private var next = 0
     private(set) var looks = 0
     /// The first of those that began together with the newest.
     private var together = 0
     /// Purchases that are revoked later, the one that began last on top, each with the first that
     /// began together with it.
-    private var revokedPurchases: [(place: Int, first: Int)] = []
-    private var revokedUnsaid: [Int] = []
+    private var revokedPurchases = Pool<(place: Int, first: Int)>()
+    private var revokedUnsaid = Pool<Int>()
 
-    init(count: Int) { following = Array(0...count) }
+    mutating func reset(_ group: Range<Int>) {
+        lower = group.lowerBound
+        count = group.count
+        following.reset()
+        for place in 0...count { following.append(place) }
+        next = 0
+        looks = 0
+        together = 0
+        revokedPurchases.reset()
+        revokedUnsaid.reset()
+    }
 
     /// Takes in what has begun.
-    mutating func advance(to instant: Timestamp, _ periods: [Period]) {
-        while next < periods.count, periods[next].start <= instant {
+    mutating func advance(to instant: Timestamp, _ periods: borrowing Pool<Period>) {
+        while next < count, periods[lower + next].start <= instant {
             looks += 1
-            if periods[next].start != periods[together].start { together = next }
-            if periods[next].revocation != nil, !periods[next].isAdditional {
-                if periods[next].reason == nil {
+            if periods[lower + next].start != periods[lower + together].start { together = next }
+            if periods[lower + next].revocation != nil, !periods[lower + next].isAdditional {
+                if periods[lower + next].reason == nil {
                     revokedUnsaid.append(next)
-                } else if periods[next].reason == .purchase {
+                } else if periods[lower + next].reason == .purchase {
                     revokedPurchases.append((next, together))
                 }
             }
             next += 1
         }
+    }
+
+    private func isRevoked(
+        _ place: Int,
+        at instant: Timestamp,
+        _ periods: borrowing Pool<Period>
+    ) -> Bool {
+        periods[lower + place].revocation.map { $0 <= instant } ?? false
     }
 
     /// The earliest that runs and whose time no purchase holds that is yet to be revoked.
@@ -197,37 +231,47 @@ private struct RunningPeriods {
     /// did not pay for the new plan is not served under the old one.
     mutating func winner(
         at instant: Timestamp,
-        _ periods: [Period],
-        _ ends: [Timestamp]
+        _ periods: borrowing Pool<Period>,
+        _ ends: borrowing Pool<Timestamp>
     ) -> Int? {
-        func isOver(_ place: Int) -> Bool { ends[place] <= instant }
-        func isRevoked(_ place: Int) -> Bool {
-            periods[place].revocation.map { $0 <= instant } ?? false
+        while let top = revokedPurchases.last, isRevoked(top.place, at: instant, periods) {
+            revokedPurchases.removeLast(1)
         }
-        while let top = revokedPurchases.last, isRevoked(top.place) {
-            revokedPurchases.removeLast()
+        while let top = revokedUnsaid.last, isRevoked(top, at: instant, periods) {
+            revokedUnsaid.removeLast(1)
         }
-        while let top = revokedUnsaid.last, isRevoked(top) { revokedUnsaid.removeLast() }
-        var place = firstRunning(from: revokedPurchases.last?.first ?? 0, isOver)
-        guard let top = revokedUnsaid.last else { return place < next ? place : nil }
+        var place = firstRunning(from: revokedPurchases.last?.first ?? 0, at: instant, ends)
+        guard let top = revokedUnsaid.last else { return place < next ? lower + place : nil }
         while place < next {
             looks += 1
             // Only those of another product had taken this one's time over.
-            let product = periods[place].productID
-            var other: Int? = periods[top].productID != product ? top : nil
+            let product = periods[lower + place].productID
+            var other: Int? = periods[lower + top].productID != product ? top : nil
             if other == nil {
-                other = revokedUnsaid.last { periods[$0].productID != product && !isRevoked($0) }
+                for candidate in revokedUnsaid.indices.reversed()
+                where periods[lower + revokedUnsaid[candidate]].productID != product
+                    && !isRevoked(revokedUnsaid[candidate], at: instant, periods)
+                {
+                    other = revokedUnsaid[candidate]
+                    break
+                }
             }
-            guard let other, periods[other].start > periods[place].start else { return place }
-            place = firstRunning(from: place + 1, isOver)
+            guard let other, periods[lower + other].start > periods[lower + place].start else {
+                return lower + place
+            }
+            place = firstRunning(from: place + 1, at: instant, ends)
         }
         return nil
     }
 
     /// The first place from one on whose period is not over, whether it has begun or not.
-    private mutating func firstRunning(from place: Int, _ isOver: (Int) -> Bool) -> Int {
+    private mutating func firstRunning(
+        from place: Int,
+        at instant: Timestamp,
+        _ ends: borrowing Pool<Timestamp>
+    ) -> Int {
         var end = place
-        while end < next, following[end] != end || isOver(end) {
+        while end < next, following[end] != end || ends[end] <= instant {
             looks += 1
             if following[end] == end { following[end] = end + 1 }
             end = following[end]

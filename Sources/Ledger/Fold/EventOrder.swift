@@ -4,7 +4,7 @@
 /// envelope's, the provenance, then the content. Positions decide only between equal facts.
 enum EventOrder {
     /// Whether the event at `left` comes before the one at `right` in the fold.
-    static func precedes(_ events: borrowing [Event], _ left: Int, _ right: Int) -> Bool {
+    static func precedes(_ events: Events, _ left: Int, _ right: Int) -> Bool {
         let (factA, factB) = (events[left].fact.factAt, events[right].fact.factAt)
         if factA != factB { return factA < factB }
         let signedA = events[left].fact.signedAt ?? factA

@@ -12,7 +12,7 @@ struct FailureFinder {
     func append(
         to failures: inout [BillingFailure],
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events
     ) {
         guard registers.hasFailures, !registers.periods.isEmpty else { return }
         var next: Int?
@@ -35,8 +35,10 @@ struct FailureFinder {
         next: Int?,
         before cut: Timestamp?,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events
     ) -> BillingFailure? {
+        guard registers.hasTrouble(since: registers.periods[number].firstSigned, before: cut)
+        else { return nil }
         let gap = Gap(failureOf: number, next: next, before: cut, registers)
         let evidence = GapEvidence(gap, registers, events)
         guard let newest = evidence.failure else { return nil }
@@ -113,7 +115,7 @@ struct FailureFinder {
         _ number: Int,
         _ evidence: GapEvidence,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events
     ) -> (Int64?, Symbol?) {
         let place = registers.periods[number].place
         let currency = events[place].fact.storedTransaction.currency

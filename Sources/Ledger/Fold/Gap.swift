@@ -55,9 +55,9 @@ struct Gap {
 
     /// Adds the pieces, in order, without holes.
     func append(
-        to pieces: inout [Piece],
+        to pieces: inout Pool<Piece>,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event],
+        _ events: Events,
         _ rules: AppRules
     ) {
         var revokedFrom = revokedAt.map { max($0, from) }
@@ -84,10 +84,10 @@ struct Gap {
     }
 
     private func appendOrdinary(
-        to pieces: inout [Piece],
+        to pieces: inout Pool<Piece>,
         until stop: Timestamp?,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event],
+        _ events: Events,
         _ rules: AppRules
     ) {
         let evidence = GapEvidence(self, registers, events)
@@ -130,7 +130,7 @@ struct Gap {
         _ piece: inout Piece,
         to end: Timestamp?,
         _ stop: Timestamp?,
-        _ pieces: inout [Piece]
+        _ pieces: inout Pool<Piece>
     ) -> Bool {
         piece.until = earlier(end, stop)
         guard let until = piece.until else {

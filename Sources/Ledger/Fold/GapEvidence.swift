@@ -40,20 +40,16 @@ struct GapEvidence {
         var position: Int64
     }
 
-    init(_ gap: Gap, _ registers: borrowing Registers, _ events: borrowing [Event]) {
+    init(_ gap: Gap, _ registers: borrowing Registers, _ events: Events) {
         since = registers.periods[gap.last].firstSigned
         cut = gap.cut
-        var (newest, atEnd) = (-1, -1)
-        for place in registers.renewals.range(since: since, before: cut) {
-            if newest < 0 || registers.renewals[place].wins(over: registers.renewals[newest]) {
-                newest = place
-            }
-            if registers.renewals[place].at < gap.end,
-                atEnd < 0 || registers.renewals[place].wins(over: registers.renewals[atEnd])
-            {
-                atEnd = place
-            }
+        let told = registers.renewals.range(since: since, before: cut)
+        let newest = registers.newestRenewal(of: told)
+        var toldAtEnd = told.upperBound
+        while toldAtEnd > told.lowerBound, registers.renewals[toldAtEnd - 1].at >= gap.end {
+            toldAtEnd -= 1
         }
+        let atEnd = registers.newestRenewal(of: told.lowerBound..<toldAtEnd)
         if newest >= 0 {
             renewal = newest
             let place = registers.renewals[newest].place
@@ -71,7 +67,9 @@ struct GapEvidence {
             break
         }
         if !registers.markers.isEmpty { takeMarkers(registers, of: gap) }
-        if failure == nil, registers.hasFailures { impliedFailure(registers, gap, events) }
+        if failure == nil, registers.hasTrouble(since: since, before: cut) {
+            impliedFailure(registers, gap, events)
+        }
     }
 
     private mutating func takeMarkers(_ registers: borrowing Registers, of gap: Gap) {
@@ -102,7 +100,7 @@ struct GapEvidence {
     private mutating func impliedFailure(
         _ registers: borrowing Registers,
         _ gap: Gap,
-        _ events: borrowing [Event]
+        _ events: Events
     ) {
         for place in registers.renewals.range(since: since, before: cut)
         where registers.renewals[place].isInBillingRetryPeriod {
@@ -142,7 +140,7 @@ struct GapEvidence {
     func grace(
         of gap: Gap,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event],
+        _ events: Events,
         _ rules: AppRules
     ) -> Grace? {
         guard let graceFailure, !registers.periods[gap.last].isCommitment else { return nil }
@@ -214,7 +212,7 @@ struct GapEvidence {
     private func dated(
         after instant: Timestamp,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events
     ) -> Int? {
         var best: Int?
         for place in registers.renewals.range(since: since, before: cut) {
@@ -278,21 +276,29 @@ protocol SignedRecord {
 extension RenewalRecord: SignedRecord {}
 extension StatusRecord: SignedRecord {}
 extension Marker: SignedRecord {}
+extension Trouble: SignedRecord {}
 
-extension Array where Element: SignedRecord {
+extension Pool where Element: SignedRecord {
     /// The places of the records signed at or after `since` and before `cut`.
-    func range(since: Timestamp, before cut: Timestamp?) -> Range<Int> {
-        let lower = firstPlace { $0.at >= since }
-        let upper = cut.map { cut in firstPlace { $0.at >= cut } } ?? count
-        return lower..<Swift.max(lower, upper)
+    @inline(__always) func range(since: Timestamp, before cut: Timestamp?) -> Range<Int> {
+        guard count > 0 else { return 0..<0 }
+        guard let cut else {
+            // Asked for the open end only, about which few are.
+            var lower = count
+            while lower > 0, self[lower - 1].at >= since { lower -= 1 }
+            return lower..<count
+        }
+        let lower = firstPlace(since: since)
+        return lower..<Swift.max(lower, firstPlace(since: cut))
     }
 
-    /// Binary search for the first element that meets a condition that holds from there on.
-    private func firstPlace(_ condition: (Element) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if condition(self[middle]) { high = middle } else { low = middle + 1 }
+    /// The first record signed at or after an instant, by halving what is left without a branch.
+    private func firstPlace(since instant: Timestamp) -> Int {
+        var (low, rest) = (0, count)
+        while rest > 0 {
+            let half = (rest + 1) / 2
+            low = self[low + half - 1].at < instant ? low + half : low
+            rest -= half
         }
         return low
     }

@@ -3,20 +3,21 @@
 /// The account token stands in transactions. A missing one never clears the owner; a token of an
 /// older transaction that Apple signed again never takes it back; Apple's token wins over an
 /// operator's link.
-struct OwnershipBuilder {
-    private struct Claim {
+struct OwnershipBuilder: ~Copyable {
+    struct Claim {
         var owner: UniqueID
         var from: Timestamp
         var position: Int64
         var isLinked: Bool
     }
 
-    private var claims: [Claim] = []
-    private var latestStart: Timestamp?
+    private var claims = Pool<Claim>()
+    @Packed private var latestStart: Timestamp?
 
     /// Takes an operator's link in.
     mutating func link(_ owner: UniqueID, _ head: EventHead) {
-        guard claims.last.map({ $0.isLinked && $0.owner != owner }) ?? true else { return }
+        let last = claims.count - 1
+        guard last < 0 || (claims[last].isLinked && claims[last].owner != owner) else { return }
         claims.append(
             Claim(owner: owner, from: head.factAt, position: head.position, isLinked: true)
         )
@@ -24,30 +25,31 @@ struct OwnershipBuilder {
 
     /// Takes the next transaction in the total order; true where an older transaction claims
     /// another owner.
-    mutating func apply(
-        _ events: borrowing [Event],
+    @inline(__always) mutating func apply(
+        _ events: Events,
         _ place: Int,
         _ head: EventHead
     ) -> Bool {
         guard let token = events[place].fact.storedTransaction.appAccountToken,
             let start = events[place].fact.storedTransaction.purchaseDate
         else { return false }
+        let last = claims.count - 1
         if let latestStart, start < latestStart {
-            return claims.last.map { $0.owner != token } ?? false
+            return last >= 0 && claims[last].owner != token
         }
         latestStart = start
-        if let last = claims.last, !last.isLinked, last.owner == token { return false }
-        let current = claims.last { !$0.isLinked }
-        guard current?.owner != token else { return false }
+        if last >= 0, !claims[last].isLinked, claims[last].owner == token { return false }
+        let current = claims.indices.last { !claims[$0].isLinked }
+        if let current, claims[current].owner == token { return false }
         // The first token is the owner's from the purchase on, a change counts when signed.
         let from = current == nil ? start : events[place].fact.storedTransaction.signedDate
-        if !claims.isEmpty { claims.removeAll { $0.isLinked && $0.from >= from } }
+        if last >= 0 { claims.removeAll { $0.isLinked && $0.from >= from } }
         claims.append(Claim(owner: token, from: from, position: head.position, isLinked: false))
         return false
     }
 
     mutating func reset() {
-        if !claims.isEmpty { claims.removeAll(keepingCapacity: true) }
+        claims.reset()
         latestStart = nil
     }
 

@@ -4,37 +4,36 @@
 /// What an event says beside its transaction and renewal info.
 struct EventHead {
     var position: Int64
-    var kind: EventKind
-    var provenance: Provenance
-    var notificationType: NotificationType?
-    var subtype: Subtype?
-    var status: Int32?
     var factAt: Timestamp
     /// When the envelope was signed, or the fact where there is none.
     var signedAt: Timestamp
     /// When the whole event was signed: the latest of its dates, so that the parts of one event
     /// never fall on two sides of a cut.
     var at: Timestamp
+    var provenance: Provenance
+    /// What the event counts as in the state machine.
+    var trigger: Trigger
+    var status: Int32?
+    var subtype: Subtype?
     /// Whether it reports a purchase or renewal as it happens.
-    var isReport: Bool { Trigger(self).isReport }
+    var isReport: Bool { trigger.isReport }
 
-    init(_ events: borrowing [Event], _ place: Int) {
+    @inline(__always) init(_ events: Events, _ place: Int) {
         position = events[place].position
-        kind = events[place].fact.kind
         provenance = events[place].fact.provenance
-        notificationType = events[place].fact.notificationType
-        subtype = events[place].fact.subtype
         status = events[place].fact.status
+        subtype = events[place].fact.subtype
         factAt = events[place].fact.factAt
         signedAt = events[place].fact.signedAt ?? factAt
-        var at = max(factAt, signedAt)
-        if events[place].fact.hasTransaction {
-            at = max(at, events[place].fact.storedTransaction.signedDate)
-        }
-        if events[place].fact.hasRenewal {
-            at = max(at, events[place].fact.storedRenewal.signedDate)
-        }
-        self.at = at
+        // What is not there was signed before anything.
+        at = max(
+            max(factAt, signedAt),
+            max(
+                events[place].fact.storedTransaction.signedDate,
+                events[place].fact.storedRenewal.signedDate
+            )
+        )
+        trigger = events[place].fact.trigger
     }
 }
 
@@ -43,6 +42,23 @@ struct EventHead {
 /// What only an interval or a charge shows is not here but in the event at `place`.
 struct Period {
     var transactionID: AppleID
+    /// The start of the period.
+    var start: Timestamp
+    /// The end of the paid period as it counts; never before the start.
+    var end: Timestamp
+    /// When it was taken back, not before it began.
+    @Packed var revocation: Timestamp?
+    /// When Apple first signed any version of it.
+    var firstSigned: Timestamp
+    @Packed var expiresDate: Timestamp?
+    /// When the first event that carries it was signed.
+    var firstAt: Timestamp
+    /// When the event that reports the purchase or renewal itself was signed.
+    @Packed var reportedAt: Timestamp?
+    /// The end as first signed, before any extension.
+    @Packed var firstEnd: Timestamp?
+    /// When Apple first said that it was upgraded.
+    @Packed var upgradedAt: Timestamp?
     var signedDate: Timestamp
     var signedAt: Timestamp
     var digest: UInt64
@@ -50,26 +66,8 @@ struct Period {
     var position: Int64
     /// Where that event stands among those that are folded.
     var place: Int
-    /// The start of the period.
-    var start: Timestamp
-    /// The end of the paid period as it counts; never before the start.
-    var end: Timestamp
-    var expiresDate: Timestamp?
-    /// When it was taken back, not before it began.
-    var revocation: Timestamp?
 
-    /// When Apple first signed any version of it.
-    var firstSigned: Timestamp
-    /// When the first event that carries it was signed.
-    var firstAt: Timestamp
-    /// When the event that reports the purchase or renewal itself was signed.
-    var reportedAt: Timestamp?
-    /// The end as first signed, before any extension.
-    var firstEnd: Timestamp?
-    /// When Apple first said that it was upgraded.
-    var upgradedAt: Timestamp?
-
-    var productID: Symbol?
+    @Packed var productID: Symbol?
     var reason: TransactionReason?
     var provenance: Provenance
     /// Whether there is a `purchaseDate`.
@@ -78,9 +76,34 @@ struct Period {
     /// Whether one of several transactions of one period (seats).
     var isAdditional: Bool
     var isCommitment: Bool
+    /// What kind of period it is.
+    var offer: OfferPhase
+
+    /// A period that holds nothing, to be read into.
+    static var sample: Period {
+        Period(
+            transactionID: AppleID(0),
+            start: .earliest,
+            end: .earliest,
+            firstSigned: .earliest,
+            firstAt: .earliest,
+            signedDate: .earliest,
+            signedAt: .earliest,
+            digest: 0,
+            position: 0,
+            place: 0,
+            reason: nil,
+            provenance: .jws,
+            hasStart: false,
+            isUpgraded: false,
+            isAdditional: false,
+            isCommitment: false,
+            offer: .standard
+        )
+    }
 
     /// Whether an event carries a transaction of an auto-renewable subscription.
-    static func exists(in events: borrowing [Event], _ place: Int) -> Bool {
+    @inline(__always) static func exists(in events: Events, _ place: Int) -> Bool {
         guard events[place].fact.hasTransaction else { return false }
         // Older payloads lack the type.
         switch events[place].fact.storedTransaction.productType {
@@ -91,38 +114,75 @@ struct Period {
     }
 
     /// Reads the transaction of an event that has one of a subscription.
-    init(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
-        transactionID = events[place].fact.storedTransaction.transactionID
-        signedDate = events[place].fact.storedTransaction.signedDate
-        digest = events[place].fact.storedTransaction.digest
-        signedAt = head.signedAt
-        position = head.position
+    ///
+    /// Each field is set once and where it is kept.
+    @inline(__always) mutating func read(_ events: Events, _ place: Int, _ head: EventHead) {
+        let signedDate = events[place].fact.storedTransaction.signedDate
+        let purchased = events[place].fact.storedTransaction.purchaseDate
+        let start = purchased ?? .earliest
+        let expires = events[place].fact.storedTransaction.expiresDate
+        let revoked = events[place].fact.storedTransaction.revocationDate
+        let isUpgraded = events[place].fact.storedTransaction.isUpgraded
+        let isMonthly =
+            if case .monthly = events[place].fact.storedTransaction.billingPlanType {
+                true
+            } else {
+                false
+            }
+        self.transactionID = events[place].fact.storedTransaction.transactionID
+        self.start = start
+        self.end = max(start, expires ?? start)
+        self.revocation = revoked == nil ? nil : max(revoked ?? start, start)
+        self.firstSigned = signedDate
+        self.expiresDate = expires
+        self.firstAt = head.at
+        self.reportedAt = head.isReport ? head.at : nil
+        self.firstEnd = expires
+        self.upgradedAt = isUpgraded ? signedDate : nil
+        self.signedDate = signedDate
+        self.signedAt = head.signedAt
+        self.digest = events[place].fact.storedTransaction.digest
+        self.position = head.position
         self.place = place
-        start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
-        hasStart = events[place].fact.storedTransaction.purchaseDate != nil
-        expiresDate = events[place].fact.storedTransaction.expiresDate
-        end = max(start, expiresDate ?? start)
-        if let revoked = events[place].fact.storedTransaction.revocationDate {
-            revocation = max(revoked, start)
-        }
-        firstSigned = signedDate
-        firstAt = head.at
-        reportedAt = head.isReport ? head.at : nil
-        firstEnd = expiresDate
-        isUpgraded = events[place].fact.storedTransaction.isUpgraded
-        upgradedAt = isUpgraded ? signedDate : nil
-        productID = events[place].fact.storedTransaction.productID
-        reason = events[place].fact.storedTransaction.reason
-        provenance = head.provenance
-        isAdditional = events[place].fact.storedTransaction.additionalReason != nil
-        isCommitment = events[place].fact.storedTransaction.commitmentExpiresDate != nil
-        if case .monthly = events[place].fact.storedTransaction.billingPlanType {
-            isCommitment = true
-        }
+        self.productID = events[place].fact.storedTransaction.productID
+        self.reason = events[place].fact.storedTransaction.reason
+        self.provenance = head.provenance
+        self.hasStart = purchased != nil
+        self.isUpgraded = isUpgraded
+        self.isAdditional = events[place].fact.storedTransaction.additionalReason != nil
+        self.isCommitment =
+            isMonthly
+            || events[place].fact.storedTransaction.commitmentExpiresDate != nil
+        self.offer = OfferPhase(events, place)
     }
 
-    /// Takes another version in.
-    mutating func merge(_ new: Period) -> Anomaly.Kind? {
+    /// Takes the version in that an event has.
+    @inline(__always) mutating func merge(
+        _ events: Events,
+        _ place: Int,
+        _ head: EventHead
+    ) -> Anomaly.Kind? {
+        // Nearly always it is newer and counts.
+        guard head.provenance == provenance,
+            events[place].fact.storedTransaction.signedDate > signedDate
+        else {
+            var new = Self.sample
+            new.read(events, place, head)
+            return merge(new)
+        }
+        let (oldSigned, oldAt, oldEnd) = (firstSigned, firstAt, firstEnd)
+        let (oldReport, oldUpgrade) = (reportedAt, upgradedAt)
+        read(events, place, head)
+        firstSigned = oldSigned
+        firstAt = min(oldAt, firstAt)
+        firstEnd = oldEnd ?? firstEnd
+        reportedAt = Self.earlier(oldReport, reportedAt)
+        upgradedAt = Self.earlier(oldUpgrade, upgradedAt)
+        return nil
+    }
+
+    /// Takes another version in, or the same purchase under another number.
+    @inline(never) mutating func merge(_ new: Period) -> Anomaly.Kind? {
         let isConflict =
             new.signedDate == signedDate && new.digest != digest && new.provenance == provenance
         let isFirst = new.firstSigned < self.firstSigned
@@ -168,14 +228,14 @@ struct Period {
         )
     }
 
-    static func precedes(_ left: Period, _ right: Period) -> Bool {
+    @inline(__always) static func precedes(_ left: Period, _ right: Period) -> Bool {
         if left.start != right.start { return left.start < right.start }
         if left.end != right.end { return left.end < right.end }
         return left.digest < right.digest
     }
 }
 
-/// Renewal info at its place in the signed history; what it says is in the event at `place`.
+/// Renewal info at its place in the signed history; the rest of it is in the event at `place`.
 struct RenewalRecord {
     /// When the whole event was signed.
     var at: Timestamp
@@ -186,11 +246,34 @@ struct RenewalRecord {
     var digest: UInt64
     var position: Int64
     var place: Int
+    /// The product of the next period.
+    @Packed var productID: Symbol?
     var provenance: Provenance
     var isInBillingRetryPeriod: Bool
+    var intent: RenewalIntent
+    var commitmentIntent: RenewalIntent
+    var consent: PriceConsent
+
+    /// Renewal info that says nothing, to be read into.
+    static var sample: RenewalRecord {
+        RenewalRecord(
+            at: .earliest,
+            signedDate: .earliest,
+            signedAt: .earliest,
+            renewalDate: .earliest,
+            digest: 0,
+            position: 0,
+            place: 0,
+            provenance: .jws,
+            isInBillingRetryPeriod: false,
+            intent: .unknown,
+            commitmentIntent: .unknown,
+            consent: .none
+        )
+    }
 
     /// Reads the renewal info of an event that has one.
-    init(_ events: borrowing [Event], _ place: Int, _ head: EventHead) {
+    @inline(__always) mutating func read(_ events: Events, _ place: Int, _ head: EventHead) {
         at = head.at
         signedDate = events[place].fact.storedRenewal.signedDate
         signedAt = head.signedAt
@@ -198,16 +281,29 @@ struct RenewalRecord {
         digest = events[place].fact.storedRenewal.digest
         position = head.position
         self.place = place
+        productID = events[place].fact.storedRenewal.autoRenewProductID
         provenance = head.provenance
         isInBillingRetryPeriod = events[place].fact.storedRenewal.isInBillingRetryPeriod == true
+        intent = RenewalIntent(status: events[place].fact.storedRenewal.autoRenewStatus)
+        commitmentIntent = RenewalIntent(
+            status: events[place].fact.storedRenewal.commitmentAutoRenewStatus
+        )
+        consent =
+            switch events[place].fact.storedRenewal.priceIncreaseStatus {
+            case 0: .pending
+            case 1: .accepted
+            default: .none
+            }
     }
 
-    func wins(over other: RenewalRecord) -> Bool { EventOrder.wins(self, over: other) }
+    @inline(__always) func wins(over other: RenewalRecord) -> Bool {
+        EventOrder.wins(self, over: other)
+    }
 }
 
 extension OfferPhase {
     /// What kind of period a transaction is.
-    init(_ events: borrowing [Event], _ place: Int) {
+    @inline(__always) init(_ events: Events, _ place: Int) {
         // Field by field: handing the transaction over would copy all of it.
         if case .freeTrial = events[place].fact.storedTransaction.offerDiscountType {
             self = .trial
@@ -226,7 +322,7 @@ extension OfferPhase {
 
 extension RenewalIntent {
     /// What Apple's `autoRenewStatus` says.
-    init(status: Int32?) {
+    @inline(__always) init(status: Int32?) {
         switch status {
         case 0: self = .off
         case 1: self = .on

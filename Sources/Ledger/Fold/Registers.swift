@@ -3,11 +3,14 @@
 ///
 /// Last writer wins by the inner `signedDate`, in each register on its own: a refund carries the
 /// refunded transaction, which may be an old one.
-struct Registers {
-    var periods: [Period] = []
-    var renewals: [RenewalRecord] = []
-    var statuses: [StatusRecord] = []
-    var markers: [Marker] = []
+struct Registers: ~Copyable {
+    var periods = Pool(like: Period.sample)
+    var renewals = Pool(like: RenewalRecord.sample)
+    /// Whether each renewal info came after the one before it and counts more, as nearly always:
+    /// then they are in order, and of several the last one counts.
+    private(set) var renewalsRise = true
+    var statuses = Pool<StatusRecord>()
+    var markers = Pool<Marker>()
     var answers: [AnswerRecord] = []
     var reversals: [RefundReversal] = []
     var seatRefunds: [SeatRefund] = []
@@ -15,7 +18,9 @@ struct Registers {
     var newestTransactionSigned: Timestamp?
 
     /// Whether any failed charge was announced or implied.
-    private(set) var hasFailures = false
+    var hasFailures: Bool { !troubles.isEmpty }
+    /// When each was, in order.
+    private(set) var troubles = Pool<Trouble>()
 
     /// Which period an unsigned answer to an extension moved the end of, by its place.
     private(set) var provisionalPeriod: Int?
@@ -29,23 +34,24 @@ struct Registers {
     private static let searchMax = 24
 
     mutating func reset() {
-        periods.removeAll(keepingCapacity: true)
-        renewals.removeAll(keepingCapacity: true)
-        statuses.removeAll(keepingCapacity: true)
-        if !markers.isEmpty { markers.removeAll(keepingCapacity: true) }
+        periods.reset()
+        renewals.reset()
+        renewalsRise = true
+        statuses.reset()
+        markers.reset()
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
         if !reversals.isEmpty { reversals.removeAll(keepingCapacity: true) }
         if !seatRefunds.isEmpty { seatRefunds.removeAll(keepingCapacity: true) }
         if !refundedSeats.isEmpty { refundedSeats.removeAll(keepingCapacity: true) }
         if !index.isEmpty { index.removeAll(keepingCapacity: true) }
         newestTransactionSigned = nil
-        hasFailures = false
+        troubles.reset()
         provisionalPeriod = nil
     }
 
     /// Takes in the version of a transaction that an event carries; returns its oddity.
-    mutating func applyTransaction(
-        _ events: borrowing [Event],
+    @inline(__always) mutating func applyTransaction(
+        _ events: Events,
         _ place: Int,
         _ head: EventHead
     ) -> Anomaly.Kind? {
@@ -58,12 +64,10 @@ struct Registers {
             note(seats, of: id, at: signedDate, head)
         }
         if let known = self.place(of: id) {
-            guard let revocation = periods[known].revocation else {
-                return periods[known].merge(Period(events, place, head))
-            }
+            let revocation = periods[known].revocation
             let old = (place: periods[known].place, position: periods[known].position)
-            let oddity = periods[known].merge(Period(events, place, head))
-            if periods[known].revocation == nil {
+            let oddity = periods.update(known) { $0.merge(events, place, head) }
+            if let revocation, periods[known].revocation == nil {
                 reversals.append(
                     RefundReversal(
                         transactionID: id,
@@ -79,43 +83,64 @@ struct Registers {
             return oddity
         }
         if periods.count >= Self.searchMax { index[id] = periods.count }
-        periods.append(Period(events, place, head))
+        let place = (event: place, period: periods.extend())
+        periods.update(place.period) { $0.read(events, place.event, head) }
         if periods.count == Self.searchMax { indexAll() }
-        return periods[periods.count - 1].hasDates ? nil : .missingDates
+        return periods[place.period].hasDates ? nil : .missingDates
     }
 
     /// Takes in the renewal info that an event carries; returns its oddity.
-    mutating func applyRenewal(
-        _ events: borrowing [Event],
+    @inline(__always) mutating func applyRenewal(
+        _ events: Events,
         _ place: Int,
         _ head: EventHead
     ) -> Anomaly.Kind? {
         let last = renewals.count - 1
-        renewals.append(RenewalRecord(events, place, head))
-        if renewals[last + 1].isInBillingRetryPeriod { hasFailures = true }
-        guard last >= 0, renewals[last].signedDate == renewals[last + 1].signedDate,
-            renewals[last].digest != renewals[last + 1].digest
-        else { return nil }
-        return .orderConflict
+        renewals.update(renewals.extend()) { $0.read(events, place, head) }
+        if renewals[last + 1].isInBillingRetryPeriod { troubles.append(Trouble(at: head.at)) }
+        guard last >= 0 else { return nil }
+        if renewalsRise {
+            renewalsRise =
+                renewals[last].at <= head.at
+                && renewals[last + 1].wins(over: renewals[last])
+        }
+        return renewals[last].signedDate == renewals[last + 1].signedDate
+            && renewals[last].digest != renewals[last + 1].digest ? .orderConflict : nil
+    }
+
+    /// The renewal info that counts of those at some places; -1 where there is none.
+    @inline(__always) func newestRenewal(of places: Range<Int>) -> Int {
+        renewalsRise ? places.isEmpty ? -1 : places.upperBound - 1 : searchNewestRenewal(of: places)
+    }
+
+    @inline(never) private func searchNewestRenewal(of places: Range<Int>) -> Int {
+        var newest = -1
+        for place in places where newest < 0 || renewals[place].wins(over: renewals[newest]) {
+            newest = place
+        }
+        return newest
     }
 
     /// Takes in Apple's status.
     mutating func applyStatus(_ record: StatusRecord) {
-        if record.status == 3 || record.status == 4 { hasFailures = true }
+        if record.status == 3 || record.status == 4 { troubles.append(Trouble(at: record.at)) }
         statuses.append(record)
     }
 
     /// Takes in what a notification announced.
     mutating func apply(_ marker: Marker) {
-        if case .failed = marker.kind { hasFailures = true }
+        if case .failed = marker.kind { troubles.append(Trouble(at: marker.at)) }
         markers.append(marker)
     }
 
     /// Puts everything in order once all facts are in.
-    mutating func finish(_ events: borrowing [Event]) {
-        renewals.sortIfNeeded { $0.at != $1.at ? $0.at < $1.at : $1.wins(over: $0) }
+    mutating func finish(_ events: Events) {
+        if !renewalsRise {
+            renewals.sortIfNeeded { $0.at != $1.at ? $0.at < $1.at : $1.wins(over: $0) }
+        }
         statuses.sortIfNeeded { $0.at < $1.at }
         markers.sortIfNeeded { $0.at < $1.at }
+        troubles.sortIfNeeded { $0.at < $1.at }
         periods.sortIfNeeded(Period.precedes)
         mergeDoubles(events)
         if !answers.isEmpty { applyProvisionalExtension() }
@@ -125,7 +150,7 @@ struct Registers {
     ///
     /// Apple's client and its server were seen to number one purchase differently; the order line
     /// is the same, and so is the start.
-    private mutating func mergeDoubles(_ events: borrowing [Event]) {
+    private mutating func mergeDoubles(_ events: Events) {
         var doubles: [Int] = []
         var last = periods.count - 1
         while last > 0 {
@@ -141,7 +166,7 @@ struct Registers {
     private mutating func mergeDoubles(
         among places: ClosedRange<Int>,
         into doubles: inout [Int],
-        _ events: borrowing [Event]
+        _ events: Events
     ) {
         var later: [AppleID: Int] = [:]
         for place in places.reversed() where !periods[place].isAdditional {
@@ -182,14 +207,21 @@ struct Registers {
         )
     }
 
+    /// Whether a failed charge was announced or implied in a stretch of time; without one there is
+    /// nothing to find.
+    @inline(__always) func hasTrouble(since: Timestamp, before cut: Timestamp?) -> Bool {
+        guard !troubles.isEmpty else { return false }
+        return !troubles.range(since: since, before: cut).isEmpty
+    }
+
     /// What kind of period it is.
-    func offer(_ number: Int, _ events: borrowing [Event]) -> OfferPhase {
-        OfferPhase(events, periods[number].place)
+    func offer(_ number: Int, _ events: Events) -> OfferPhase {
+        periods[number].offer
     }
 
     /// The length of the plan of a period that configuration does not know: that of the first
     /// period of its product which is no offer's and no added seat's, or else its own.
-    func planLength(_ number: Int, _ events: borrowing [Event]) -> Milliseconds {
+    func planLength(_ number: Int, _ events: Events) -> Milliseconds {
         guard let product = periods[number].productID,
             let length = planLength(of: product, events)
         else { return periods[number].length }
@@ -198,7 +230,7 @@ struct Registers {
 
     fileprivate func planLength(
         of product: Symbol,
-        _ events: borrowing [Event]
+        _ events: Events
     ) -> Milliseconds? {
         for place in periods.indices
         where periods[place].productID == product && !periods[place].isAdditional
@@ -209,8 +241,9 @@ struct Registers {
         return nil
     }
 
-    private func place(of id: AppleID) -> Int? {
+    @inline(__always) private func place(of id: AppleID) -> Int? {
         if periods.count >= Self.searchMax { return index[id] }
+        // From the last to the first: news are mostly of the last.
         var place = periods.count - 1
         while place >= 0 {
             if periods[place].transactionID == id { return place }
@@ -228,7 +261,7 @@ struct Registers {
     private mutating func applyProvisionalExtension() {
         guard let answer = answers.max(by: { ($0.at, $0.position) < ($1.at, $1.position) }),
             newestTransactionSigned.map({ $0 <= answer.at }) ?? true,
-            let place = periods.lastIndex(where: { $0.revocation == nil }),
+            let place = periods.indices.last(where: { periods[$0].revocation == nil }),
             let end = periods[place].expiresDate, end < answer.effectiveDate
         else { return }
         periods[place].end = max(periods[place].start, answer.effectiveDate)
@@ -239,25 +272,39 @@ struct Registers {
 
 /// The lengths of the plans of many periods in turn: each product is looked for once.
 struct PlanLengths {
-    private var last: Symbol?
+    @Packed private var last: Symbol?
     private var length: Milliseconds?
+    // Few change between more than two products; the rest are in a dictionary.
+    @Packed private var other: Symbol?
+    private var otherLength: Milliseconds?
     private var known: [Symbol: Milliseconds?] = [:]
 
     /// The same as `Registers.planLength` says.
-    mutating func length(
+    @inline(__always) mutating func length(
         of number: Int,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events
     ) -> Milliseconds {
-        guard let product = registers.periods[number].productID else {
-            return registers.periods[number].length
-        }
-        if product != last {
-            if let last { known[last] = .some(length) }
-            last = product
-            length = known[product] ?? registers.planLength(of: product, events)
-        }
-        return length ?? registers.periods[number].length
+        let product = registers.periods[number].productID
+        if let product, product != last { change(to: product, registers, events) }
+        return product == nil
+            ? registers.periods[number].length : length ?? registers.periods[number].length
+    }
+
+    @inline(never) private mutating func change(
+        to product: Symbol,
+        _ registers: borrowing Registers,
+        _ events: Events
+    ) {
+        (last, other) = (other, last)
+        (length, otherLength) = (otherLength, length)
+        guard product != last else { return }
+        if let last { known[last] = .some(length) }
+        last = product
+        length =
+            known.isEmpty
+            ? registers.planLength(of: product, events)
+            : known[product] ?? registers.planLength(of: product, events)
     }
 }
 
@@ -287,6 +334,11 @@ struct Marker {
     var position: Int64
 }
 
+/// When a failed charge was announced or implied.
+struct Trouble {
+    var at: Timestamp
+}
+
 /// A promise in an unsigned answer to an extension request.
 struct AnswerRecord {
     var effectiveDate: Timestamp
@@ -296,10 +348,11 @@ struct AnswerRecord {
 
 extension Marker.Kind {
     /// The marker that a notification sets, nil for those that set none.
-    init?(_ head: EventHead) {
-        switch head.notificationType {
-        case .didFailToRenew: self = .failed(grace: head.subtype == .gracePeriod)
-        case .gracePeriodExpired: self = .graceEnded
+    @inline(__always) init?(_ head: EventHead) {
+        switch head.trigger {
+        case .failed: self = .failed(grace: false)
+        case .failedWithGrace: self = .failed(grace: true)
+        case .graceEnded: self = .graceEnded
         case .expired: self = .expired(ExpirationCause(subtype: head.subtype))
         default: return nil
         }
@@ -326,17 +379,6 @@ extension ExpirationCause {
         case 3: self = .priceIncrease
         case 4: self = .productNotForSale
         default: self = .other
-        }
-    }
-}
-
-extension Array {
-    /// Sorts unless the elements are in order already, as they nearly always are.
-    mutating func sortIfNeeded(_ precedes: (Element, Element) -> Bool) {
-        guard count > 1 else { return }
-        for place in 1..<count where precedes(self[place], self[place - 1]) {
-            sort(by: precedes)
-            return
         }
     }
 }

@@ -7,7 +7,6 @@
 /// the name of the notification; only an announcement (a failed charge, the end of grace, the
 /// expiry) counts by its name, since no field of a payload says the same for certain.
 struct StateMachine {
-    private(set) var transitions: [Transition] = []
     private(set) var state: SubscriptionState?
     /// The bounds of the period that began last.
     private var latestStart: Timestamp?
@@ -31,17 +30,17 @@ struct StateMachine {
     ///
     /// `hasPeriod` says whether the event carries a transaction of a subscription.
     mutating func apply(
-        _ events: borrowing [Event],
+        _ events: Events,
         _ place: Int,
         _ head: EventHead,
-        hasPeriod: Bool
+        hasPeriod: Bool,
+        to transitions: inout Pool<Transition>
     ) -> Bool {
         let bearing = hasPeriod ? note(events, place) : nil
-        let trigger = Trigger(head)
-        guard let target = target(of: events, place, head, trigger, bearing), target != state
+        guard let target = target(of: events, place, head, bearing), target != state
         else { return false }
         let effective =
-            hasPeriod ? effectiveAt(events[place].fact.storedTransaction, target) : nil
+            hasPeriod ? effectiveAt(events, place, target) : nil
         transitions.append(
             Transition(
                 from: state,
@@ -52,7 +51,7 @@ struct StateMachine {
         )
         let isExpected = TransitionTable.allows(
             from: state.map(StateKind.init),
-            trigger,
+            head.trigger,
             to: StateKind(target)
         )
         state = target
@@ -60,7 +59,7 @@ struct StateMachine {
     }
 
     /// Remembers the period that began last.
-    private mutating func note(_ events: borrowing [Event], _ place: Int) -> Bearing {
+    private mutating func note(_ events: Events, _ place: Int) -> Bearing {
         let start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
         let end = events[place].fact.storedTransaction.expiresDate ?? .earliest
         let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
@@ -86,13 +85,12 @@ struct StateMachine {
 
     /// The state after the fact, nil where there is none yet.
     private func target(
-        of events: borrowing [Event],
+        of events: Events,
         _ place: Int,
         _ head: EventHead,
-        _ trigger: Trigger,
         _ bearing: Bearing?
     ) -> SubscriptionState? {
-        if let announced = announced(trigger, head) {
+        if let announced = announced(head) {
             // What was taken back stays so, whatever its renewal comes to.
             return state?.isRevoked == true && bearing != .newer ? state : announced
         }
@@ -104,25 +102,25 @@ struct StateMachine {
             if isRevoked {
                 // The last seats of a period whose own charge was taken back before.
                 guard isTakenBack, seats.isEmpty else { return state }
-                return revoked(events[place].fact.storedTransaction)
+                return revoked(events, place)
             }
             return state ?? observed(head.status, covers: covers)
         }
         if isRevoked {
             // The purchaser keeps access while any charge of the period stands.
-            return seats.isEmpty ? revoked(events[place].fact.storedTransaction) : state
+            return seats.isEmpty ? revoked(events, place) : state
         }
-        if trigger.isReport { return .active }
+        if head.isReport { return .active }
         if covers {
             // The same period told again does not undo what was announced of its end.
             return bearing == .newer || state?.isRevoked ?? true ? .active : state
         }
-        return shown(events[place].fact, head)
+        return shown(events, place, head)
     }
 
     /// What a notification announces by its name.
-    private func announced(_ trigger: Trigger, _ head: EventHead) -> SubscriptionState? {
-        switch trigger {
+    private func announced(_ head: EventHead) -> SubscriptionState? {
+        switch head.trigger {
         case .failedWithGrace: .gracePeriod
         case .failed, .graceEnded: .billingRetry
         case .expired: .expired(ExpirationCause(subtype: head.subtype))
@@ -131,9 +129,13 @@ struct StateMachine {
     }
 
     /// The state that the renewal info of a fact shows, once the period is over.
-    private func shown(_ fact: borrowing Fact, _ head: EventHead) -> SubscriptionState? {
-        let inRetry = fact.storedRenewal.isInBillingRetryPeriod == true
-        let graceEnd = fact.storedRenewal.gracePeriodExpiresDate
+    private func shown(
+        _ events: Events,
+        _ place: Int,
+        _ head: EventHead
+    ) -> SubscriptionState? {
+        let inRetry = events[place].fact.storedRenewal.isInBillingRetryPeriod == true
+        let graceEnd = events[place].fact.storedRenewal.gracePeriodExpiresDate
         switch state {
         case .expired, .billingRetry: return state
         case .gracePeriod:
@@ -144,7 +146,7 @@ struct StateMachine {
             if inRetry {
                 return graceEnd.map { $0 > head.signedAt } ?? false ? .gracePeriod : .billingRetry
             }
-            if let intent = fact.storedRenewal.expirationIntent {
+            if let intent = events[place].fact.storedRenewal.expirationIntent {
                 return .expired(ExpirationCause(intent: intent))
             }
             if state?.isRevoked == true { return .expired(.other) }
@@ -163,19 +165,25 @@ struct StateMachine {
         }
     }
 
-    private func revoked(_ transaction: borrowing TransactionFact) -> SubscriptionState {
-        .revoked(RevocationCause(transaction.revocationType, transaction.ownership))
+    private func revoked(_ events: Events, _ place: Int) -> SubscriptionState {
+        .revoked(
+            RevocationCause(
+                events[place].fact.storedTransaction.revocationType,
+                events[place].fact.storedTransaction.ownership
+            )
+        )
     }
 
     /// When a step took effect: a period's start, its end, the revocation; nil for the signature.
     private func effectiveAt(
-        _ transaction: borrowing TransactionFact,
+        _ events: Events,
+        _ place: Int,
         _ target: SubscriptionState
     ) -> Timestamp? {
         switch target {
-        case .active: transaction.purchaseDate
-        case .expired: transaction.expiresDate
-        case .revoked: transaction.revocationDate
+        case .active: events[place].fact.storedTransaction.purchaseDate
+        case .expired: events[place].fact.storedTransaction.expiresDate
+        case .revoked: events[place].fact.storedTransaction.revocationDate
         default: nil
         }
     }

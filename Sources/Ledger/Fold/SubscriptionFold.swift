@@ -6,19 +6,12 @@
 ///
 /// Specification: section 5 of the design and section 3 of the lifecycle reference.
 public struct SubscriptionFold {
-    private let rules: AppRules
-    private var registers = Registers()
-    private var owners = OwnershipBuilder()
-    private var builder: TimelineBuilder
-    private var order: [Int] = []
-
-    /// Up to so many events are sorted by insertion, since most stand in order already.
-    private static let insertionMax = 64
+    private let rules: FoldRules
+    private let memory = FoldMemory()
 
     /// Makes a fold for the subscriptions of one app.
     public init(rules: AppRules) {
-        self.rules = rules
-        builder = TimelineBuilder(rules: rules)
+        self.rules = FoldRules(rules)
     }
 
     /// Folds all events of one subscription.
@@ -49,87 +42,101 @@ public struct SubscriptionFold {
         into history: inout History
     ) {
         history.reset()
-        registers.reset()
-        owners.reset()
+        memory.withWorkspace { workspace in
+            Events.lend(events) { fold($0, withdrawals, into: &history, &workspace) }
+        }
+    }
+
+    private func fold(
+        _ events: Events,
+        _ withdrawals: [ConsentWithdrawal],
+        into history: inout History,
+        _ workspace: inout Workspace
+    ) {
+        workspace.registers.reset()
+        workspace.owners.reset()
+        workspace.transitions.reset()
         var machine = StateMachine()
-        let isSorted = sort(events)
+        let isSorted = sort(events, &workspace.order)
         var previous = -1
+        // What every event may move stays in registers.
+        var newest: (position: Int64, signed: Timestamp) = (0, Timestamp(milliseconds: .min))
         for step in 0..<events.count {
-            let place = isSorted ? step : order[step]
-            history.knownToPosition = max(history.knownToPosition, events[place].position)
-            if previous < 0 || !isRepeated(events, previous, place) {
-                apply(events, place, &machine, &history)
+            let place = isSorted ? step : workspace.order[step]
+            newest.position = max(newest.position, events[place].position)
+            newest.signed = max(
+                newest.signed,
+                events[place].fact.signedAt ?? events[place].fact.factAt
+            )
+            if previous < 0 || !Self.isRepeated(events, previous, place) {
+                apply(events, place, &machine, &workspace, &history)
             }
             previous = place
         }
-        registers.finish(events)
-        history.transitions = machine.transitions
-        builder.append(to: &history.timeline, registers, events)
-        StatusCheck.note(registers, in: &history)
+        history.knownToPosition = newest.position
+        history.lastSignedAt = newest.signed
+        workspace.registers.finish(events)
+        workspace.timeline.build(workspace.registers, events, rules)
+        workspace.owners.append(to: &history.ownership)
+        workspace.transitions.copy(to: &history.transitions)
+        workspace.timeline.intervals.copy(to: &history.timeline)
+        StatusCheck.note(workspace.registers, in: &history)
         if !withdrawals.isEmpty, !history.timeline.isEmpty {
-            history.timeline.suspend(withdrawals, rules)
+            history.timeline.suspend(withdrawals, rules.rules)
             for withdrawal in withdrawals {
                 history.knownToPosition = max(history.knownToPosition, withdrawal.position)
             }
         }
-        owners.append(to: &history.ownership)
-        history.latestStatus = registers.statuses.last?.status
-        FailureFinder(rules: rules).append(to: &history.failures, registers, events)
-        summarise(events, &history)
+        history.latestStatus = workspace.registers.statuses.last?.status
+        FailureFinder(rules: rules.rules)
+            .append(to: &history.failures, workspace.registers, events)
+        summarise(events, &workspace, &history)
     }
 
     /// Puts the places of the events in the total order; true where they stand in it already.
-    private mutating func sort(_ events: [Event]) -> Bool {
+    private func sort(_ events: Events, _ order: inout Pool<Int>) -> Bool {
         var sorted = 1
         while sorted < events.count, !EventOrder.precedes(events, sorted, sorted - 1) {
             sorted += 1
         }
         if sorted >= events.count { return true }
         order.reset()
-        order.append(contentsOf: events.indices)
-        guard events.count <= Self.insertionMax else {
-            order.sort { EventOrder.precedes(events, $0, $1) }
-            return false
-        }
-        for step in sorted..<events.count {
-            var slot = step
-            while slot > 0, EventOrder.precedes(events, step, order[slot - 1]) {
-                order[slot] = order[slot - 1]
-                slot -= 1
-            }
-            order[slot] = step
-        }
+        for place in 0..<events.count { order.append(place) }
+        order.sort(from: sorted) { EventOrder.precedes(events, $0, $1) }
         return false
     }
 
     /// Whether two neighbours in the order tell exactly the same.
-    private func isRepeated(_ events: [Event], _ left: Int, _ right: Int) -> Bool {
+    private static func isRepeated(_ events: Events, _ left: Int, _ right: Int) -> Bool {
         events[left].fact.factAt == events[right].fact.factAt
             && events[left].fact.signedAt == events[right].fact.signedAt
             && events[left].fact == events[right].fact
     }
 
-    private mutating func apply(
-        _ events: [Event],
+    @inline(__always) private func apply(
+        _ events: Events,
         _ place: Int,
         _ machine: inout StateMachine,
+        _ workspace: inout Workspace,
         _ history: inout History
     ) {
         let head = EventHead(events, place)
-        history.lastSignedAt = max(history.lastSignedAt ?? head.signedAt, head.signedAt)
         let position = head.position
         let hasPeriod = Period.exists(in: events, place)
         if hasPeriod {
-            history.note(registers.applyTransaction(events, place, head), position)
-            history.note(owners.apply(events, place, head) ? .ownerConflict : nil, position)
+            history.note(workspace.registers.applyTransaction(events, place, head), position)
+            history.note(
+                workspace.owners.apply(events, place, head) ? .ownerConflict : nil,
+                position
+            )
         }
         if events[place].fact.hasRenewal {
-            history.note(registers.applyRenewal(events, place, head), position)
+            history.note(workspace.registers.applyRenewal(events, place, head), position)
         }
         // What is about a consumable sets no marker and no status.
         if hasPeriod || !events[place].fact.hasTransaction {
             if let status = head.status {
-                registers.applyStatus(
+                workspace.registers.applyStatus(
                     StatusRecord(
                         status: status,
                         at: head.at,
@@ -140,62 +147,88 @@ public struct SubscriptionFold {
             }
             if let kind = Marker.Kind(head) {
                 let id = hasPeriod ? events[place].fact.storedTransaction.transactionID : nil
-                registers.apply(
+                workspace.registers.apply(
                     Marker(kind: kind, at: head.at, transactionID: id, position: position)
                 )
             }
-            let isOdd = machine.apply(events, place, head, hasPeriod: hasPeriod)
+            let isOdd = machine.apply(
+                events,
+                place,
+                head,
+                hasPeriod: hasPeriod,
+                to: &workspace.transitions
+            )
             history.note(isOdd ? .unexpectedTransition : nil, position)
         }
-        if let answer = events[place].fact.extensionAnswer, answer.success,
-            let date = answer.effectiveDate
-        {
-            registers.answers.append(
-                AnswerRecord(effectiveDate: date, at: head.factAt, position: position)
-            )
+        if events[place].fact.hasOwnWord {
+            if let answer = events[place].fact.extensionAnswer, answer.success,
+                let date = answer.effectiveDate
+            {
+                workspace.registers.answers.append(
+                    AnswerRecord(effectiveDate: date, at: head.factAt, position: position)
+                )
+            }
+            if let owner = events[place].fact.linkedOwner { workspace.owners.link(owner, head) }
         }
-        if let owner = events[place].fact.linkedOwner { owners.link(owner, head) }
         history.note(oddity(events, place, head), position)
-        history.note(Fact.hasUnknownValue(events, place, head) ? .unknownValue : nil, position)
+        if events[place].fact.hasUnknownValue { history.note(.unknownValue, position) }
     }
 
     /// What the registers say at the end of all facts.
-    private func summarise(_ events: [Event], _ history: inout History) {
-        let last = registers.periods.count - 1
+    private func summarise(
+        _ events: Events,
+        _ workspace: inout Workspace,
+        _ history: inout History
+    ) {
+        let last = workspace.registers.periods.count - 1
         guard last >= 0 else { return }
-        var plans = PlanLengths()
-        for place in registers.periods.indices where registers.periods[place].hasDates {
-            let plan = plans.length(of: place, registers, events)
-            history.charges.append(Charge(registers.periods[place], planLength: plan, events))
+        Self.read(&workspace.charges, workspace.registers, events)
+        workspace.charges.copy(to: &history.charges)
+        if !workspace.registers.reversals.isEmpty {
+            history.reversals = workspace.registers.reversals
         }
-        if !registers.reversals.isEmpty { history.reversals = registers.reversals }
-        if !registers.seatRefunds.isEmpty { history.seatRefunds = registers.seatRefunds }
+        if !workspace.registers.seatRefunds.isEmpty {
+            history.seatRefunds = workspace.registers.seatRefunds
+        }
         history.latestTransaction =
-            events[registers.periods[last].place].fact.storedTransaction
-        var newest = -1
-        for place in registers.renewals.indices
-        where newest < 0 || registers.renewals[place].wins(over: registers.renewals[newest]) {
-            newest = place
-        }
+            events[workspace.registers.periods[last].place].fact.storedTransaction
+        let newest = workspace.registers.newestRenewal(of: workspace.registers.renewals.indices)
         if newest >= 0 {
-            history.latestRenewal = events[registers.renewals[newest].place].fact.storedRenewal
+            let place = workspace.registers.renewals[newest].place
+            history.latestRenewal = events[place].fact.storedRenewal
         }
-        guard !rules.products.isEmpty, let product = registers.periods[last].productID,
-            rules.products[product] == nil
+        guard !rules.rules.products.isEmpty,
+            let product = workspace.registers.periods[last].productID,
+            rules.rules.products[product] == nil
         else { return }
-        history.note(.unknownProduct, registers.periods[last].position)
+        history.note(.unknownProduct, workspace.registers.periods[last].position)
+    }
+
+    /// Reads the charges of all periods that have dates.
+    private static func read(
+        _ charges: inout Pool<Charge>,
+        _ registers: borrowing Registers,
+        _ events: Events
+    ) {
+        charges.reset()
+        var plans = PlanLengths()
+        for number in registers.periods.indices where registers.periods[number].hasDates {
+            let plan = plans.length(of: number, registers, events)
+            charges.update(charges.extend()) {
+                $0.read(registers, number, planLength: plan, events)
+            }
+        }
     }
 
     /// What is odd about a notification on its own.
     private func oddity(
-        _ events: borrowing [Event],
+        _ events: Events,
         _ place: Int,
         _ head: EventHead
     ) -> Anomaly.Kind? {
-        switch head.notificationType {
-        case .didFailToRenew:
-            head.subtype == .gracePeriod
-                && events[place].fact.storedRenewal.gracePeriodExpiresDate == nil
+        switch head.trigger {
+        case .failedWithGrace:
+            events[place].fact.storedRenewal.gracePeriodExpiresDate == nil
                 ? .missingGraceDate : nil
         case .expired:
             events[place].fact.storedRenewal.expirationIntent.map {
@@ -211,27 +244,5 @@ extension History {
     fileprivate mutating func note(_ kind: Anomaly.Kind?, _ position: Int64) {
         guard let kind else { return }
         anomalies.append(Anomaly(kind: kind, position: position))
-    }
-}
-
-extension Fact {
-    /// Whether one of Apple's open vocabularies holds a value that this program does not know.
-    static func hasUnknownValue(
-        _ events: borrowing [Event],
-        _ place: Int,
-        _ head: EventHead
-    ) -> Bool {
-        if head.notificationType?.unknownText != nil || head.subtype?.unknownText != nil {
-            return true
-        }
-        if let status = head.status, !(1...5).contains(status) { return true }
-        if let offer = events[place].fact.storedTransaction.offerType, !(1...4).contains(offer) {
-            return true
-        }
-        return events[place].fact.storedTransaction.ownership?.unknownText != nil
-            || events[place].fact.storedTransaction.reason?.unknownText != nil
-            || events[place].fact.storedTransaction.revocationType?.unknownText != nil
-            || events[place].fact.storedTransaction.offerDiscountType?.unknownText != nil
-            || events[place].fact.storedTransaction.productType?.unknownText != nil
     }
 }

@@ -1,25 +1,20 @@
 /// Makes the timeline: cover, the gaps between, split wherever something shown changes.
-struct TimelineBuilder {
-    let rules: AppRules
-    /// The only policy; nil where there are several, or one that counts from some instant on.
-    private let policy: AccessPolicy?
+struct TimelineBuilder: ~Copyable {
+    /// The timeline.
+    var intervals = Pool(like: Interval(from: .earliest, until: nil, state: .active))
     private var coverage = Coverage()
-    private var pieces: [Piece] = []
+    private var pieces = Pool<Piece>()
     /// Where the renewal infos of the present period begin; they only move forward.
-    private var renewalCursor = 0
+    var renewalCursor = 0
     private var successors = Successors()
 
-    init(rules: AppRules) {
-        self.rules = rules
-        policy = rules.policies.count == 1 ? rules.policies[0] : nil
-    }
-
-    /// Adds the timeline of the registers, which are finished; nothing where no period is known.
-    mutating func append(
-        to intervals: inout [Interval],
+    /// Makes the timeline of the registers, which are finished; none where no period is known.
+    mutating func build(
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events,
+        _ rules: FoldRules
     ) {
+        intervals.reset()
         guard !registers.periods.isEmpty else { return }
         coverage.compute(registers.periods)
         renewalCursor = 0
@@ -31,55 +26,58 @@ struct TimelineBuilder {
             let (from, to) = (coverage.segments[place].from, coverage.segments[place].to)
             if from > cursor {
                 let gap = gap(from: cursor, until: from, after: place - 1, &latest, registers)
-                append(gap, to: &intervals, registers, events)
+                append(gap, registers, events, rules)
             }
-            appendCover(place, to: &intervals, registers, events)
+            appendCover(place, registers, events, rules)
             cursor = to
         }
         let gap = gap(from: cursor, until: nil, after: count - 1, &latest, registers)
-        append(gap, to: &intervals, registers, events)
+        append(gap, registers, events, rules)
     }
 
     // MARK: Cover
 
     private mutating func appendCover(
         _ place: Int,
-        to intervals: inout [Interval],
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events,
+        _ rules: FoldRules
     ) {
         let segment = coverage.segments[place]
         let number = segment.period
         moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
-
-        var base = Interval(from: segment.from, until: segment.to, state: .active)
-        fill(&base, registers, events, number)
-        base.entitledApple = true
-        base.entitled = true
-        base.deciding.transaction = registers.periods[number].position
-
-        var stretch = Stretch(period: number, cut: nil)
+        var stretch = Stretch(
+            period: number,
+            from: segment.from,
+            until: segment.to,
+            state: .active,
+            confidence: .confirmed,
+            isEntitled: true,
+            isEntitledByApple: true
+        )
+        stretch.deciding.transaction = registers.periods[number].position
         if registers.hasFailures {
             let next = successors.next(after: place, coverage.segments)
-            stretch.trouble = trouble(
+            let trouble = trouble(
                 number,
                 until: segment.to,
                 nextSigned: next.map { registers.periods[$0].firstSigned },
                 registers
             )
-            if let trouble = stretch.trouble {
-                stretch.bounds = [trouble.lowerBound, trouble.upperBound]
+            if let trouble {
+                (stretch.troubleFrom, stretch.troubleUntil) = trouble
+                stretch.isPlain = false
             }
         }
-        if registers.provisionalPeriod == number, let end = registers.periods[number].expiresDate {
-            stretch.signedEnd = end
-            stretch.bounds.append(end)
+        if registers.provisionalPeriod == number {
+            stretch.signedEnd = registers.periods[number].expiresDate
+            stretch.isPlain = false
         }
-        split(base, stretch, to: &intervals, registers, events)
+        split(stretch, registers, events, rules)
     }
 
     /// Moves on to the first renewal info signed since an instant, or back, should it lie there.
-    private mutating func moveRenewalCursor(
+    @inline(__always) private mutating func moveRenewalCursor(
         to instant: Timestamp,
         _ registers: borrowing Registers
     ) {
@@ -98,11 +96,12 @@ struct TimelineBuilder {
         until end: Timestamp,
         nextSigned: Timestamp?,
         _ registers: borrowing Registers
-    ) -> Range<Timestamp>? {
+    ) -> (Timestamp, Timestamp)? {
         let (since, start) = (
             registers.periods[number].firstSigned, registers.periods[number].start
         )
         let cut = min(end, nextSigned ?? end)
+        guard registers.hasTrouble(since: since, before: cut) else { return nil }
         var from: Timestamp?
         for place in registers.markers.range(since: since, before: cut) {
             if case .failed = registers.markers[place].kind {
@@ -116,7 +115,7 @@ struct TimelineBuilder {
             break
         }
         guard let from, max(from, start) < cut else { return nil }
-        return max(from, start)..<cut
+        return (max(from, start), cut)
     }
 
     // MARK: Gaps
@@ -145,43 +144,51 @@ struct TimelineBuilder {
 
     private mutating func append(
         _ gap: Gap,
-        to intervals: inout [Interval],
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events,
+        _ rules: FoldRules
     ) {
         pieces.reset()
-        gap.append(to: &pieces, registers, events, rules)
+        gap.append(to: &pieces, registers, events, rules.rules)
         for place in pieces.indices {
             let state = pieces[place].state
             let number = state.isRevoked ? gap.latest : gap.last
             moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
-            var base = Interval(from: pieces[place].from, until: pieces[place].until, state: state)
-            fill(&base, registers, events, number)
-            base.confidence = pieces[place].confidence
-            base.gracePeriodExpiresDate = pieces[place].graceEnd
-            base.deciding = pieces[place].deciding
-            var stretch = Stretch(period: number, cut: gap.cut)
+            var stretch = Stretch(
+                period: number,
+                from: pieces[place].from,
+                until: pieces[place].until ?? Stretch.never,
+                state: state,
+                confidence: pieces[place].confidence,
+                isEntitled: state == .renewalPending,
+                isEntitledByApple: state == .gracePeriod
+            )
+            stretch.cut = gap.cut
+            stretch.graceEnd = pieces[place].graceEnd
+            stretch.deciding = pieces[place].deciding
             switch state {
-            case .active, .expired: break
-            case .renewalPending: base.entitled = true
+            case .active, .expired, .renewalPending: break
             case .gracePeriod, .billingRetry, .revoked:
-                let access = AccessDecision(
-                    piece: pieces[place],
+                stretch.isPlain = false
+                stretch.access = AccessDecision(
+                    state: state,
+                    isEstimated: pieces[place].confidence == .estimated,
+                    hadGrace: pieces[place].hadGrace,
                     end: gap.end,
                     paidUntil: registers.periods[number].end,
-                    grace: state == .billingRetry ? configuredGrace(number, registers, events) : nil
+                    grace: state == .billingRetry
+                        ? configuredGrace(number, registers, events, rules.rules) : nil
                 )
-                stretch.bounds = access.bounds(rules)
-                stretch.access = access
             }
-            split(base, stretch, to: &intervals, registers, events)
+            split(stretch, registers, events, rules)
         }
     }
 
     private func configuredGrace(
         _ number: Int,
         _ registers: borrowing Registers,
-        _ events: borrowing [Event]
+        _ events: Events,
+        _ rules: AppRules
     ) -> Milliseconds? {
         guard rules.gracePeriodDays != nil else { return nil }
         let plan = Clock.plan(
@@ -220,180 +227,5 @@ struct TimelineBuilder {
             latest = max(latest, revoked)
         }
         return latest
-    }
-
-    // MARK: Splitting
-
-    /// What a stretch of time is split by, beside renewal infos and policies.
-    private struct Stretch {
-        /// The period whose renewal infos count.
-        var period: Int
-        /// From when on none of them counts.
-        var cut: Timestamp?
-        /// Other instants at which something may change.
-        var bounds: [Timestamp] = []
-        /// Where a failed charge is already known.
-        var trouble: Range<Timestamp>?
-        /// The end that Apple signed, where an unsigned answer promised a later one.
-        var signedEnd: Timestamp?
-        /// What grants access where no transaction does.
-        var access: AccessDecision?
-    }
-
-    /// Splits a stretch where renewal info, policy or the stretch's own bounds say so.
-    private func split(
-        _ base: Interval,
-        _ stretch: Stretch,
-        to intervals: inout [Interval],
-        _ registers: borrowing Registers,
-        _ events: borrowing [Event]
-    ) {
-        let count = registers.renewals.count
-        let end = base.until ?? .latest
-        let stop = stretch.cut.map { min($0, end) } ?? end
-        let knownFromStart = registers.periods[stretch.period].knownFromStart
-        var next = renewalCursor
-        var winner = -1
-        var from = base.from
-        let begin = intervals.count
-        while true {
-            // What the report of the purchase told counts from the period's start on.
-            let known = max(from, knownFromStart)
-            while next < count, registers.renewals[next].at <= known,
-                registers.renewals[next].at < stop
-            {
-                if winner < 0 || registers.renewals[next].wins(over: registers.renewals[winner]) {
-                    winner = next
-                }
-                next += 1
-            }
-            var until = base.until
-            if next < count, registers.renewals[next].at < stop {
-                until = Self.earlier(until, registers.renewals[next].at)
-            }
-            for instant in stretch.bounds where instant > from {
-                until = Self.earlier(until, instant)
-            }
-            if policy == nil {
-                for policy in rules.policies where policy.effectiveFrom > from {
-                    until = Self.earlier(until, policy.effectiveFrom)
-                }
-            }
-            var interval = base
-            interval.from = from
-            interval.until = until
-            if winner >= 0 {
-                show(registers.renewals[winner], in: &interval, events, registers, stretch.period)
-            }
-            decide(&interval, stretch, registers)
-            intervals.appendMerging(interval, notBefore: begin)
-            guard let until, until != base.until else { return }
-            from = until
-        }
-    }
-
-    /// Fills in what hangs on the instant.
-    private func decide(
-        _ interval: inout Interval,
-        _ stretch: Stretch,
-        _ registers: borrowing Registers
-    ) {
-        if let trouble = stretch.trouble {
-            interval.hasBillingTrouble = trouble.contains(interval.from)
-        }
-        if let signedEnd = stretch.signedEnd, interval.from >= signedEnd {
-            interval.confidence = .provisional
-            interval.deciding.marker = registers.provisionalPosition
-        }
-        if let policy {
-            if let access = stretch.access { access.decide(&interval, policy) }
-            return
-        }
-        let policy = rules.policy(at: interval.from)
-        interval.policyVersion = policy.version
-        if let access = stretch.access { access.decide(&interval, policy) }
-    }
-
-    /// Fills in what the transaction tells.
-    private func fill(
-        _ interval: inout Interval,
-        _ registers: borrowing Registers,
-        _ events: borrowing [Event],
-        _ number: Int
-    ) {
-        let place = registers.periods[number].place
-        interval.policyVersion = policy?.version ?? rules.policies[0].version
-        interval.productID = registers.periods[number].productID
-        interval.transactionID = registers.periods[number].transactionID
-        interval.expiresDate = registers.periods[number].end
-        interval.offer = registers.offer(number, events)
-        interval.ownership = events[place].fact.storedTransaction.ownership ?? .purchased
-        interval.price = events[place].fact.storedTransaction.price
-        interval.currency = events[place].fact.storedTransaction.currency
-    }
-
-    /// Fills in what the renewal info tells.
-    private func show(
-        _ renewal: RenewalRecord,
-        in interval: inout Interval,
-        _ events: borrowing [Event],
-        _ registers: borrowing Registers,
-        _ number: Int
-    ) {
-        let place = renewal.place
-        if interval.deciding.renewal == 0 { interval.deciding.renewal = renewal.position }
-        interval.renewalIntent = RenewalIntent(
-            status: events[place].fact.storedRenewal.autoRenewStatus
-        )
-        if registers.periods[number].isCommitment {
-            interval.commitmentIntent = RenewalIntent(
-                status: events[place].fact.storedRenewal.commitmentAutoRenewStatus
-            )
-        }
-        switch events[place].fact.storedRenewal.priceIncreaseStatus {
-        case 0: interval.priceConsent = .pending
-        case 1: interval.priceConsent = .accepted
-        default: interval.priceConsent = .none
-        }
-        if let pending = events[place].fact.storedRenewal.autoRenewProductID,
-            pending != registers.periods[number].productID, !interval.state.isOver
-        {
-            interval.pendingProductID = pending
-        }
-    }
-
-    private static func earlier(_ left: Timestamp?, _ right: Timestamp?) -> Timestamp? {
-        guard let left, let right else { return left ?? right }
-        return min(left, right)
-    }
-}
-
-extension [Interval] {
-    /// Adds an interval, or lengthens the last one where nothing that is shown differs.
-    ///
-    /// - Parameters:
-    ///   - interval: The interval that follows.
-    ///   - first: Where the stretch begins whose parts may be one.
-    fileprivate mutating func appendMerging(_ interval: Interval, notBefore first: Int) {
-        let last = count - 1
-        guard count > first, self[last].until == interval.from, shows(interval, at: last) else {
-            append(interval)
-            return
-        }
-        self[last].until = interval.until
-    }
-
-    /// Whether an interval of the same stretch shows what the one at a place does: the rest of it
-    /// is the same throughout a stretch.
-    private func shows(_ interval: Interval, at place: Int) -> Bool {
-        self[place].renewalIntent == interval.renewalIntent
-            && self[place].commitmentIntent == interval.commitmentIntent
-            && self[place].priceConsent == interval.priceConsent
-            && self[place].pendingProductID == interval.pendingProductID
-            && self[place].confidence == interval.confidence
-            && self[place].hasBillingTrouble == interval.hasBillingTrouble
-            && self[place].entitled == interval.entitled
-            && self[place].entitledApple == interval.entitledApple
-            && self[place].policyVersion == interval.policyVersion
     }
 }

@@ -154,12 +154,13 @@ enum Trigger: UInt8, Hashable, CaseIterable {
         }
     }
 
-    init(_ head: EventHead) {
-        guard let type = head.notificationType else {
-            self = head.kind == .notification ? .other : .observed
+    /// What an event counts as.
+    @inline(__always) init(_ kind: EventKind, _ type: NotificationType?, _ subtype: Subtype?) {
+        guard let type else {
+            self = kind == .notification ? .other : .observed
             return
         }
-        self.init(type, head.subtype)
+        self.init(type, subtype)
     }
 
     /// What a notification counts as.
