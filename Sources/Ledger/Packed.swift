@@ -18,6 +18,11 @@
     }
 }
 
+extension Packed: CustomStringConvertible {
+    /// The value as text, `nil` where there is none.
+    public var description: String { wrappedValue.map { "\($0)" } ?? "nil" }
+}
+
 /// A value of which one never occurs.
 public protocol Packable: Hashable, Sendable, BitwiseCopyable {
     /// What never occurs, and so stands for no value.

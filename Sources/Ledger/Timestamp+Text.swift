@@ -2,7 +2,8 @@ extension Timestamp: CustomStringConvertible {
     /// RFC 3339 in UTC with milliseconds, `2025-03-26T13:53:30.000Z`.
     public var description: String {
         let day = milliseconds.floored(by: 86_400_000)
-        var rest = milliseconds - day * 86_400_000
+        // The first day of all begins before the first number.
+        var rest = milliseconds &- day &* 86_400_000
         let (year, month, dayOfMonth) = Self.civil(daysSince1970: day)
         let hour = rest / 3_600_000
         rest %= 3_600_000

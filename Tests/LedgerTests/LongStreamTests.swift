@@ -119,4 +119,30 @@ import Testing
         #expect(history.transitions.map(\.to) == [.active, .revoked(.refund)])
         #expect(history.transitions.last?.position == Int64(2 * count))
     }
+
+    @Test func aRevokedPurchaseOfNoLengthHoldsTheTimeFromItsStartWhateverElseThereIs() {
+        func segments(withOldRevocation isThere: Bool) -> [ClosedRange<Timestamp>] {
+            var life = Life()
+            func add(_ id: UInt64, _ from: Double, _ until: Double, revoked: Double? = nil) {
+                let fact = Life.transaction(id, from: Life.day(from), until: Life.day(until)) {
+                    $0.revocationDate = revoked.map { Life.day($0) }
+                }
+                life.notify(.subscribed, at: fact.signedDate, fact)
+            }
+            add(1, 0, 5, revoked: isThere ? 40 : nil)
+            add(2, 10, 60)
+            add(3, 20, 20, revoked: 50)
+            let periods = life.events.indices.map { Period(life.events, $0) }
+            var coverage = Coverage()
+            coverage.compute(periods.sorted(by: Period.precedes))
+            return coverage.segments.indices.map {
+                coverage.segments[$0].from...coverage.segments[$0].to
+            }
+        }
+        let expected = [
+            Life.day(0)...Life.day(5), Life.day(10)...Life.day(20), Life.day(50)...Life.day(60),
+        ]
+        #expect(segments(withOldRevocation: true) == expected)
+        #expect(segments(withOldRevocation: false) == expected)
+    }
 }

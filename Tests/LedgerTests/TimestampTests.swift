@@ -50,4 +50,19 @@ import Testing
         #expect(Subtype.gracePeriod.description == "GRACE_PERIOD")
         #expect(ProductType("Auto-Renewable Subscription") == .autoRenewable)
     }
+
+    @Test func whatHoldsNothingIsNilAndHasAText() {
+        var fact = Fact(kind: .notification, provenance: .jws, factAt: .earliest)
+        #expect(fact.signedAt == nil)
+        fact.signedAt = .latest
+        #expect(fact.signedAt == .latest)
+        fact.signedAt = nil
+        #expect(fact == Fact(kind: .notification, provenance: .jws, factAt: .earliest))
+        var id = Packed<AppleID>(wrappedValue: AppleID("no number"))
+        #expect(id.description == "no number")
+        id.wrappedValue = nil
+        #expect(id.description == "nil" && Packed<Symbol>().description == "nil")
+        // A fact without a transaction is printed too.
+        #expect("\(fact)".contains("storedTransaction"))
+    }
 }
