@@ -21,7 +21,7 @@ extension Fact {
         ]
         let plain = Fact(kind: kind, provenance: provenance, factAt: factAt)
         lines += difference(self, plain, "fact.") { label in
-            !label.hasPrefix("stored") && !label.hasPrefix("has")
+            !["transaction", "renewal", "trigger"].contains(label) && !label.hasPrefix("has")
         }
         if let transaction {
             let plain = TransactionFact(
@@ -58,10 +58,19 @@ private func difference<Value>(
 ) -> [String] {
     zip(Mirror(reflecting: value).children, Mirror(reflecting: plain).children)
         .compactMap { child, plain in
-            guard let label = child.label, isShown(label) else { return nil }
+            guard let label = child.label.map(propertyName), label != "unknowns", isShown(label)
+            else { return nil }
             let text = swiftText(child.value)
             return text == swiftText(plain.value) ? nil : "\(prefix)\(label) = \(text)"
         }
+}
+
+/// The property that a stored one stands behind: packed, or with a setter that takes notes.
+private func propertyName(_ stored: String) -> String {
+    if stored.hasPrefix("_") { return String(stored.dropFirst()) }
+    guard stored.hasPrefix("stored") else { return stored }
+    let name = stored.dropFirst("stored".count)
+    return name.prefix(1).lowercased() + name.dropFirst()
 }
 
 /// A value as Swift spells it.
@@ -71,6 +80,9 @@ private func swiftText(_ value: Any) -> String {
         return mirror.children.first.map { swiftText($0.value) } ?? "nil"
     }
     switch value {
+    case let packed as Packed<Timestamp>: return swiftText(packed.wrappedValue as Any)
+    case let packed as Packed<Symbol>: return swiftText(packed.wrappedValue as Any)
+    case let packed as Packed<AppleID>: return swiftText(packed.wrappedValue as Any)
     case let instant as Timestamp:
         let days = Double(instant.milliseconds - Life.t0.milliseconds) / 86_400_000
         return days == days.rounded() && abs(days) < 10_000
