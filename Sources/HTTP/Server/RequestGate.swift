@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Synchronization
 
 /// Knows how many requests are under way, and lets none in any more once the server stops.
@@ -17,7 +16,7 @@ final class RequestGate: Sendable {
     }
 
     private let state = Mutex(State())
-    private let isEmpty = DispatchSemaphore(value: 0)
+    private let isEmpty = MonotonicSemaphore()
 
     var inFlight: Int { state.withLock { $0.inFlight } }
 
@@ -51,7 +50,7 @@ final class RequestGate: Sendable {
     ///
     /// - Returns: false where that did not come about in time; the gate is then as it was.
     func shut(within duration: Duration) -> Bool {
-        let deadline = DispatchTime.now() + .nanoseconds(Int(duration.nanoseconds))
+        let deadline = ContinuousClock.now + .nanoseconds(Int64(duration.nanoseconds))
         while true {
             let isShut = state.withLock { state in
                 if state.inFlight == 0 { state.phase = .shut }
@@ -60,10 +59,10 @@ final class RequestGate: Sendable {
                 return state.inFlight == 0
             }
             if isShut { return true }
-            guard isEmpty.wait(timeout: deadline) == .success else {
+            guard isEmpty.wait(within: deadline - .now) else {
                 state.withLock { $0.isWaitedFor = false }
                 // The last one may have left just now, and signalled.
-                _ = isEmpty.wait(timeout: .now())
+                _ = isEmpty.wait(within: .zero)
                 return state.withLock { state in
                     if state.inFlight == 0 { state.phase = .shut }
                     return state.inFlight == 0

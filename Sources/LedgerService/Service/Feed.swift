@@ -27,7 +27,7 @@ package final class Feed: Sendable {
     private let pool: ReadPool
     private let connect: @Sendable () throws -> Connection
     private let state = Mutex(State())
-    private let work = DispatchSemaphore(value: 0)
+    private let work = MonotonicSemaphore()
     private let isOver = DispatchSemaphore(value: 0)
 
     init(pool: ReadPool, connect: @escaping @Sendable () throws -> Connection) {
@@ -81,7 +81,7 @@ package final class Feed: Sendable {
     private func run() {
         var connection: Connection?
         while true {
-            _ = work.wait(timeout: .now() + .milliseconds(Self.pollMilliseconds))
+            _ = work.wait(within: .milliseconds(Self.pollMilliseconds))
             if state.withLock({ $0.isStopping }) { break }
             guard waiting > 0 else { continue }
             var head: Int64?
