@@ -253,15 +253,17 @@ struct AppendTransaction {
         var result: [PreparedEvent.Identity: Kept] = [:]
         for start in stride(from: 0, to: events.count, by: Self.rowsPerStatement) {
             let part = events[start..<min(start + Self.rowsPerStatement, events.count)]
-            let rows = try connection.query(
-                Self.lookUpStatement(part.count),
-                part.flatMap { event -> [Bind] in
-                    [
-                        .text(event.key.stream), .int(Int64(event.key.appID)),
-                        .text(event.source.eventKey),
-                    ]
-                }
-            )
+            var binds = part.flatMap { event -> [Bind] in
+                [
+                    .text(event.key.stream), .int(Int64(event.key.appID)),
+                    .text(event.source.eventKey),
+                ]
+            }
+            // Some sizes only, so that their statements stay prepared: the last key is repeated.
+            let size = Self.lookUpSizes.first { $0 >= part.count } ?? part.count
+            let last = binds.suffix(3)
+            for _ in part.count..<size { binds += last }
+            let rows = try connection.query(prepared: Self.lookUpStatement(size), binds)
             for row in 0..<rows.count {
                 let identity = PreparedEvent.Identity(
                     key: SubscriptionKey(
@@ -278,6 +280,9 @@ struct AppendTransaction {
         }
         return result
     }
+
+    /// How many keys a statement looks up.
+    private static let lookUpSizes = [1, 4, 16, 64, 200, rowsPerStatement]
 
     /// Few keys are spelled out, so that the planner sees which partitions they are in; planning
     /// a join with all 32 takes longer than the look-up of one key.

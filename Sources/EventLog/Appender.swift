@@ -23,7 +23,9 @@ public final class Appender {
     /// Makes an appender over a session that nothing else uses meanwhile.
     ///
     /// It limits how long a statement, a lock and an idle transaction may last: an appender that
-    /// hangs must not hold the head.
+    /// hangs must not hold the head. It also has the server go by its indexes: it only ever looks
+    /// up what it knows the key of, and a server that has no statistics yet (a new database, or one
+    /// that has crashed) would read all of the log for that, with the head locked.
     public init(_ connection: Connection, limit: BatchLimit = .live) throws(EventLogError) {
         self.connection = connection
         self.limit = limit
@@ -31,7 +33,9 @@ public final class Appender {
             try connection.execute(
                 """
                 set lock_timeout = '5s'; set statement_timeout = '30s';
-                set idle_in_transaction_session_timeout = '10s'
+                set idle_in_transaction_session_timeout = '10s';
+                set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+                set max_parallel_workers_per_gather = 0
                 """
             )
         }

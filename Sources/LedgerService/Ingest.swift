@@ -20,10 +20,17 @@ public final class Ingest {
     /// How often a lost session is opened anew before giving up.
     static let reconnections = 3
 
+    /// For how long appends stay short after somebody else appended too.
+    static let considerateFor = Duration.seconds(10)
+
     private let verifier: Verifier
     private let connect: () throws -> Connection
     private var appender: Appender?
     private var report = IngestReport()
+    /// The last position that was given to a line of ours.
+    private var lastPosition: Int64?
+    /// When somebody else was last seen to append.
+    private var othersAppendedAt: ContinuousClock.Instant?
 
     /// What a caller hears on the way.
     public struct Listener {
@@ -131,8 +138,26 @@ public final class Ingest {
             }
             if let refused { try listener.refused(refused) }
         }
-        batch = Batch()
+        noteOthers(outcomes)
+        batch = Batch(countMax: countMax)
         listener.progress(report)
+    }
+
+    /// Sees from the positions whether others append at the same time.
+    private func noteOthers(_ outcomes: [AppendOutcome]) {
+        let positions = outcomes.compactMap { outcome -> Int64? in
+            if case .appended(let position) = outcome { position } else { nil }
+        }
+        guard let first = positions.first, let last = positions.last else { return }
+        if let lastPosition, first != lastPosition + 1 { othersAppendedAt = .now }
+        lastPosition = last
+    }
+
+    /// How many events are appended at once: fewer where a webhook waits for the same lock.
+    private var countMax: Int {
+        let isShared =
+            othersAppendedAt.map { ContinuousClock.now - $0 < Self.considerateFor } ?? false
+        return isShared ? BatchLimit.live.count : BatchLimit.bulk.count
     }
 
     private func quarantine(
@@ -234,11 +259,15 @@ public final class Ingest {
 
 /// Lines gathered for one append.
 private struct Batch {
+    /// How many events it may hold.
+    private let countMax: Int
     var lines: [JudgedLine] = []
     var admittedCount = 0
     var sizeBytes = 0
     var hasUnattributed = false
     private let start = ContinuousClock.now
+
+    init(countMax: Int = BatchLimit.bulk.count) { self.countMax = countMax }
 
     /// How long ago it was begun.
     var age: Duration { lines.isEmpty ? .zero : ContinuousClock.now - start }
@@ -251,7 +280,7 @@ private struct Batch {
     }
 
     var isFull: Bool {
-        admittedCount >= BatchLimit.bulk.count || sizeBytes >= Ingest.batchSizeMaxBytes
+        admittedCount >= countMax || sizeBytes >= Ingest.batchSizeMaxBytes
             || lines.count >= BatchLimit.bulk.count * 4
     }
 

@@ -6,6 +6,10 @@ internal import CPostgres
 /// at a time, and the compiler checks that.
 @safe public final class Connection {
     private let handle: OpaquePointer
+    /// The names of the statements that the server has prepared, by their text.
+    private var prepared: [String: String] = [:]
+    /// How many statements are kept prepared; what comes later is planned each time.
+    private static let preparedMax = 64
 
     /// Opens a session and sets what every session of this program relies on: UTC, no notices.
     ///
@@ -47,6 +51,67 @@ internal import CPostgres
     /// - Throws: `PostgresError`; the transaction around it, if any, is then to be rolled back.
     @discardableResult
     public func query(_ sql: String, _ binds: [Bind] = []) throws(PostgresError) -> Rows {
+        try unsafe send(binds) { (values) in
+            unsafe PQexecParams(
+                handle,
+                sql,
+                Int32(binds.count),
+                values.types,
+                values.pointers,
+                values.lengths,
+                values.formats,
+                1
+            )
+        }
+    }
+
+    /// Runs one statement with binds, which the server plans at the first times only.
+    ///
+    /// For statements that are asked again and again and take longer to plan than to run. The text
+    /// is what tells one from another, so it must not hold values, nor the binds change their type.
+    ///
+    /// - Throws: as `query`.
+    public func query(prepared sql: String, _ binds: [Bind]) throws(PostgresError) -> Rows {
+        guard let name = try name(ofPrepared: sql, binds) else { return try query(sql, binds) }
+        return try unsafe send(binds) { (values) in
+            unsafe PQexecPrepared(
+                handle,
+                name,
+                Int32(binds.count),
+                values.pointers,
+                values.lengths,
+                values.formats,
+                1
+            )
+        }
+    }
+
+    private func name(
+        ofPrepared sql: String,
+        _ binds: [Bind]
+    ) throws(PostgresError) -> String? {
+        if let name = prepared[sql] { return name }
+        guard prepared.count < Self.preparedMax else { return nil }
+        let name = "q\(prepared.count)"
+        let types = binds.map(\.oid)
+        let result = unsafe PQprepare(handle, name, sql, Int32(types.count), types)
+        _ = try checked(unsafe Rows(adopting: result))
+        prepared[sql] = name
+        return name
+    }
+
+    /// Binds in the form of libpq, for the length of a call.
+    @unsafe private struct BindValues {
+        var types: [Oid]
+        var pointers: [UnsafePointer<CChar>?]
+        var lengths: [Int32]
+        var formats: [Int32]
+    }
+
+    @unsafe private func send(
+        _ binds: [Bind],
+        _ body: (borrowing BindValues) -> OpaquePointer?
+    ) throws(PostgresError) -> Rows {
         if binds.contains(where: \.isCutByZero) {
             throw PostgresError(
                 code: .server,
@@ -67,24 +132,17 @@ internal import CPostgres
             flat.append(contentsOf: value)
             flat.append(0)
         }
-        let oids = binds.map(\.oid)
-        let lengths = encoded.map { Int32($0?.count ?? 0) }
-        let formats = binds.map(\.format)
         let result: OpaquePointer? = unsafe flat.withUnsafeBytes { bytes in
             let base = unsafe bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
-            let pointers: [UnsafePointer<CChar>?] = unsafe offsets.map { offset in
-                unsafe offset.flatMap { unsafe base?.advanced(by: $0) }
-            }
-            return unsafe PQexecParams(
-                handle,
-                sql,
-                Int32(binds.count),
-                oids,
-                pointers,
-                lengths,
-                formats,
-                1
+            let values = unsafe BindValues(
+                types: binds.map(\.oid),
+                pointers: offsets.map { offset in
+                    unsafe offset.flatMap { unsafe base?.advanced(by: $0) }
+                },
+                lengths: encoded.map { Int32($0?.count ?? 0) },
+                formats: binds.map(\.format)
             )
+            return unsafe body(values)
         }
         return try checked(unsafe Rows(adopting: result))
     }

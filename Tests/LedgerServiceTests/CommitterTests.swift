@@ -137,6 +137,37 @@ import Testing
         #expect(heard.outcomes.count == 61)
     }
 
+    @Test func aFloodOfSandboxNeitherFillsABatchNorTurnsProductionAway() throws {
+        let gate = DispatchSemaphore(value: 0)
+        let connect = fixture.connect
+        var limits = Committer.Limits()
+        limits.batchMax = 30
+        limits.sandboxMax = 5
+        limits.waitingMax = 25
+        let committer = Committer(limits: limits) {
+            gate.wait()
+            gate.signal()
+            return try connect()
+        }
+        let heard = Heard()
+        _ = committer.submit(admission("first"), completion: heard.hear("first"))
+        while committer.waiting > 0 { usleep(1000) }
+        var taken = 0
+        for number in 0..<40 {
+            let sandbox = admission("s\(number)", in: .sandbox)
+            if committer.submit(sandbox, completion: heard.hear("s")) { taken += 1 }
+        }
+        #expect(taken == 25, "so many may wait")
+        #expect(committer.submit(admission("p"), completion: heard.hear("p")))
+        gate.signal()
+        heard.wait(for: 27)
+        committer.stop()
+        #expect(heard.keys.dropFirst().prefix(6).sorted() == ["p", "s", "s", "s", "s", "s"])
+        // Production came just now: the next may come any moment, and does not wait for many.
+        #expect(committer.measures.batchSize.snapshot.count >= 6)
+        #expect(heard.outcomes.count == 27)
+    }
+
     @Test func whileTheDatabaseIsAwayTheSenderIsToldAndLaterAllIsWell() throws {
         let isAway = Atomic<Bool>(true)
         let connect = fixture.connect

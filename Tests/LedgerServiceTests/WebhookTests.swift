@@ -73,6 +73,46 @@ import Testing
         #expect(try count("ledger.refusal") == 0)
     }
 
+    @Test func whereProductionComesTooSandboxIsVerifiedAside() throws {
+        let lane = VerificationLane(threads: 1)
+        defer { lane.stop() }
+        let webhook = Webhook(
+            verifier: try sample.verifier(),
+            committer: committer,
+            refusals: refusals,
+            lane: lane,
+            now: { IngestSample.now }
+        )
+        // Without Production nothing is put aside.
+        let isBusy = DispatchSemaphore(value: 0)
+        let isFree = DispatchSemaphore(value: 0)
+        #expect(
+            lane.submit {
+                isBusy.signal()
+                isFree.wait()
+            }
+        )
+        isBusy.wait()
+        #expect(deliver([Self.body(sample.purchase(1))], to: webhook).first??.status == 200)
+
+        // A test authority does not vouch for Production: it is refused, and at once.
+        let production = sample.purchase(2) { envelope in
+            envelope["data"]?["environment"] = "Production"
+        }
+        #expect(deliver([Self.body(production)], to: webhook).first??.status == 400)
+        let answer = Mutex<Webhook.Answer?>(nil)
+        let isAnswered = DispatchSemaphore(value: 0)
+        webhook.receive(Self.body(sample.purchase(3)), from: "192.0.2.1") { given in
+            answer.withLock { $0 = given }
+            isAnswered.signal()
+        }
+        #expect(deliver([Self.body(production)], to: webhook).first??.status == 400)
+        #expect(answer.withLock { $0 } == nil, "it waits for the lane")
+        isFree.signal()
+        isAnswered.wait()
+        #expect(answer.withLock { $0?.reason } == "stored")
+    }
+
     @Test func aNotificationOfAnyShapeThatBelongsToNoSubscriptionIsStored() throws {
         let app: [WireMember] = [
             WireMember("bundleId", .string(IngestSample.bundleID)),

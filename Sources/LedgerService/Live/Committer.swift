@@ -22,12 +22,17 @@ package final class Committer: Sendable {
 
     /// How much may wait, and how long.
     package struct Limits: Sendable {
-        /// How many documents may wait for the next batch.
+        /// How many documents of each environment may wait for the next batch.
         package var waitingMax = 20_000
         /// How many documents one transaction may hold.
         package var batchMax = BatchLimit.live.count
         /// How many of a batch Sandbox gets when Production alone would fill it.
         package var sandboxShare = 20
+        /// How many of a batch Sandbox gets at most while Production comes too: whoever comes
+        /// next waits for the whole batch under way.
+        package var sandboxMax = 40
+        /// For how long after a Production document that holds.
+        package var attention = Duration.seconds(2)
         /// How long a batch is tried again while the database is away.
         package var patience = Duration.seconds(3)
         /// How many bytes may be quarantined in a day, those of all programs together.
@@ -46,6 +51,8 @@ package final class Committer: Sendable {
     private struct State {
         var production = Queue<Waiting>()
         var sandbox = Queue<Waiting>()
+        /// When the last Production document came.
+        var productionAt: ContinuousClock.Instant?
         var isStopping = false
         /// Whether the last batch could not be written.
         var isAway = false
@@ -97,9 +104,13 @@ package final class Committer: Sendable {
     ) -> Bool {
         let waiting = Waiting(admission: admission, since: .now, completion: completion)
         let isTaken = state.withLock { state in
-            guard !state.isStopping, state.count < limits.waitingMax else { return false }
-            if admission.isProduction {
+            let isProduction = admission.isProduction
+            // Each has a limit of its own, so that a flood of one turns nothing of the other away.
+            let count = isProduction ? state.production.count : state.sandbox.count
+            guard !state.isStopping, count < limits.waitingMax else { return false }
+            if isProduction {
                 state.production.append(waiting)
+                state.productionAt = waiting.since
             } else {
                 state.sandbox.append(waiting)
             }
@@ -151,7 +162,10 @@ package final class Committer: Sendable {
             let (batch, isStopping) = state.withLock { state in
                 let sandboxMin = min(limits.sandboxShare, state.sandbox.count)
                 var batch = state.production.take(max: limits.batchMax - sandboxMin)
-                batch += state.sandbox.take(max: limits.batchMax - batch.count)
+                let isWatched =
+                    state.productionAt.map { ContinuousClock.now - $0 < limits.attention } ?? false
+                let rest = limits.batchMax - batch.count
+                batch += state.sandbox.take(max: isWatched ? min(limits.sandboxMax, rest) : rest)
                 return (batch, state.isStopping)
             }
             if !batch.isEmpty { return batch }

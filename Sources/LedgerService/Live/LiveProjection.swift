@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import HTTP
 package import Postgres
 internal import Synchronization
 
@@ -25,7 +26,7 @@ package final class LiveProjection: Sendable {
     static let failurePauseMilliseconds = 1000
 
     private let connect: @Sendable () throws -> Connection
-    private let work = DispatchSemaphore(value: 0)
+    private let work = MonotonicSemaphore()
     private let isOver = DispatchSemaphore(value: 0)
     private let isWoken = Atomic<Bool>(false)
     private let isStopping = Atomic<Bool>(false)
@@ -71,7 +72,7 @@ package final class LiveProjection: Sendable {
                     projector = current
                 }
                 isWoken.store(false, ordering: .releasing)
-                let report = try current.project(shouldStop: { self.shouldStop })
+                let report = try current.projectNews(shouldStop: { self.shouldStop })
                 state.withLock { state in
                     state.failure = nil
                     state.succeededAt = .now
@@ -87,7 +88,7 @@ package final class LiveProjection: Sendable {
                 pause = Self.failurePauseMilliseconds
             }
             guard !shouldStop else { break }
-            _ = work.wait(timeout: .now() + .milliseconds(pause))
+            _ = work.wait(within: .milliseconds(pause))
         }
         isOver.signal()
     }

@@ -117,17 +117,21 @@ public struct EntitlementQuery: Hashable, Sendable {
             binds.append(.text(environment.description))
             conditions += " and environment = $\(binds.count)"
         }
-        let rows = try connection.query(
-            """
+        if let limit { binds.append(.int(Int64(limit))) }
+        let sql = """
             select \(EntitlementAnswer.columns)\(owner == nil ? "" : ", via, counts")
             from \(owner == nil ? "read_model.entitlement_all" : Self.ofOwner)
             where valid_from <= $1 and $1 < valid_until
                 and (original_transaction_id, app_id) > ($2, $3::integer)\(conditions)
             order by original_transaction_id, app_id
-            \(limit.map { "limit \($0)" } ?? "")
-            """,
-            binds
-        )
+            \(limit.map { _ in "limit $\(binds.count)" } ?? "")
+            """
+        // To plan what is asked about one of many takes far longer than to look it up; a walk over
+        // all is planned for the values it has.
+        let isAboutOne = owner != nil || subscription != nil
+        let rows =
+            isAboutOne
+            ? try connection.query(prepared: sql, binds) : try connection.query(sql, binds)
         return (0..<rows.count).map { EntitlementAnswer(rows, $0, ofOwner: owner != nil) }
     }
 

@@ -37,8 +37,15 @@ public final class Projector {
     /// How many streams a transaction folds at most.
     static let batchSize = 500
 
+    /// How long may pass between two looks at all marks, as a multiple of what one takes.
+    static let sweepShare = 20.0
+
     private let connection: Connection
     private var report = Report()
+    /// The highest mark that was seen; what is appended later is marked beyond it.
+    private var newestSeen: Int64 = 0
+    private var sweptAt: ContinuousClock.Instant?
+    private var sweepTime = Duration.zero
 
     /// Called at each step of a transaction that holds a stream; tests stop the program there.
     var step: (ProjectorStep) throws -> Void = { _ in }
@@ -62,11 +69,44 @@ public final class Projector {
         report = Report()
         try readModels("fold the marked streams") {
             try adoptEmptyGenerations()
-            while !shouldStop(), try pass(shouldStop, progress) {}
+            while !shouldStop(), try sweep(shouldStop, progress) {}
         }
-        // What a rebuild could not remove, since it was still read.
-        if report.streams > 0 { try? Retirement.dropRetired(connection) }
+        try dropRetired()
         return report
+    }
+
+    /// Folds what was marked since the last time, and now and then, as `project` does, all.
+    ///
+    /// It is for whoever projects again and again. While an old snapshot is open, the entries of
+    /// marks long gone stay in the indexes: going over them all at each append would take ever
+    /// longer. Marks of appends lie beyond those seen before; any other (a policy that changed, a
+    /// projector that died) is found by going over them all, which gets a small share of the time.
+    ///
+    /// - Parameter shouldStop: asked before each transaction.
+    /// - Returns: what was done.
+    /// - Throws: as `project`.
+    func projectNews(shouldStop: () -> Bool) throws(ReadModelError) -> Report {
+        report = Report()
+        try readModels("fold the marked streams") {
+            try adoptEmptyGenerations()
+            while !shouldStop() {
+                let page = try candidates(Self.news, [.int(newestSeen)])
+                guard page.rows > 0 else { break }
+                newestSeen = max(newestSeen, page.newest)
+                if !page.found.isEmpty { try fold(page.found) }
+            }
+            let pause = max(.milliseconds(150), sweepTime * Self.sweepShare)
+            if sweptAt.map({ ContinuousClock.now - $0 >= pause }) ?? true {
+                while !shouldStop(), try sweep(shouldStop, { _ in }) {}
+            }
+        }
+        try dropRetired()
+        return report
+    }
+
+    /// Removes what a rebuild could not, since it was still read.
+    private func dropRetired() throws(ReadModelError) {
+        if report.streams > 0 { try? Retirement.dropRetired(connection) }
     }
 
     /// Marks every subscription of an app, for when its rules or access policy have changed.
@@ -91,7 +131,7 @@ public final class Projector {
         }
     }
 
-    // MARK: - One pass over the marks
+    // MARK: - Looking at the marks
 
     private struct Candidate {
         var key: SubscriptionKey
@@ -99,53 +139,80 @@ public final class Projector {
         var position: Int64
     }
 
-    /// Goes over the marks once, in the order of their key.
+    /// Some of the marks.
+    private struct Page {
+        /// The subscriptions to fold.
+        var found: [Candidate] = []
+        /// How many subscriptions there were, parked ones included.
+        var rows = 0
+        /// The last of them.
+        var end: SubscriptionKey?
+        /// The highest position.
+        var newest: Int64 = 0
+    }
+
+    /// Goes over all marks once, in the order of their key.
     ///
     /// - Returns: whether anything was folded, so that another pass may find more.
-    private func pass(_ shouldStop: () -> Bool, _ progress: (Report) -> Void) throws -> Bool {
+    private func sweep(_ shouldStop: () -> Bool, _ progress: (Report) -> Void) throws -> Bool {
         let before = report.streams
+        let start = ContinuousClock.now
+        var looking = Duration.zero
         var last = SubscriptionKey(appID: .min, stream: "")
         while !shouldStop() {
-            let page = try candidates(after: last)
+            let began = ContinuousClock.now
+            let page = try candidates(
+                Self.everything,
+                [.text(last.stream), .int(Int64(last.appID))]
+            )
+            looking += ContinuousClock.now - began
             guard let end = page.end else { break }
             last = end
             if !page.found.isEmpty { try fold(page.found) }
             progress(report)
         }
+        sweptAt = start
+        sweepTime = looking
         return report.streams > before
     }
 
-    private func candidates(
-        after last: SubscriptionKey
-    ) throws -> (found: [Candidate], end: SubscriptionKey?) {
-        let rows = try connection.query(
-            """
-            select m.stream, m.app_id, max(m.position), max(p.position)
-            from (
-                select stream, app_id, position from ledger.mark
-                where (stream, app_id) > ($1, $2::integer)
-                order by stream, app_id, position limit \(Self.batchSize)
-            ) m
-            left join read_model.parked p on p.stream = m.stream and p.app_id = m.app_id
-            group by m.stream, m.app_id
-            order by m.stream, m.app_id
-            """,
-            [.text(last.stream), .int(Int64(last.appID))]
-        )
-        var found: [Candidate] = []
-        var end: SubscriptionKey?
+    /// The marks beyond a position.
+    static let news = "where position > $1 order by position"
+    /// The marks beyond a subscription.
+    static let everything =
+        "where (stream, app_id) > ($1, $2::integer) order by stream, app_id, position"
+
+    /// The statement that reads some marks with what is known of their subscriptions.
+    static func candidates(_ which: String) -> String {
+        """
+        select m.stream, m.app_id, max(m.position), max(p.position)
+        from (
+            select stream, app_id, position from ledger.mark
+            \(which) limit \(Self.batchSize)
+        ) m
+        left join read_model.parked p on p.stream = m.stream and p.app_id = m.app_id
+        group by m.stream, m.app_id
+        order by m.stream, m.app_id
+        """
+    }
+
+    private func candidates(_ which: String, _ binds: [Bind]) throws -> Page {
+        let rows = try connection.query(Self.candidates(which), binds)
+        var page = Page()
+        page.rows = rows.count
         for row in 0..<rows.count {
             let key = SubscriptionKey(
                 appID: Int32(rows.int(row, 1) ?? 0),
                 stream: rows.text(row, 0) ?? ""
             )
-            end = key
+            page.end = key
             let position = rows.int(row, 2) ?? 0
+            page.newest = max(page.newest, position)
             // A parked stream is tried again when it has news.
             if let parkedAt = rows.int(row, 3), parkedAt >= position { continue }
-            found.append(Candidate(key: key, position: position))
+            page.found.append(Candidate(key: key, position: position))
         }
-        return (found, end)
+        return page
     }
 
     /// Folds some streams in one transaction; where that fails, in halves, until the stream that
@@ -167,7 +234,7 @@ public final class Projector {
 
     private func foldTogether(_ candidates: [Candidate]) throws {
         try makeClaimable(candidates.map(\.key))
-        try connection.transaction { connection in
+        try connection.transaction(Self.begin) { connection in
             let claimed = try claim(candidates)
             guard !claimed.isEmpty else { return }
             try step(.claimed)
@@ -238,6 +305,12 @@ extension Projector {
             "the stream has \(count) events; more than \(streamEventsMax) are not folded"
         )
     }
+
+    /// What is read is looked up by its key: a server that has no statistics yet (a new database,
+    /// or one that has crashed) would rather read whole tables for that.
+    static let begin =
+        "begin; set local enable_seqscan = off; set local enable_hashjoin = off;"
+        + " set local enable_mergejoin = off; set local max_parallel_workers_per_gather = 0"
 
     /// Gives every stream its row in `read_model.claim`, in a transaction of its own: an insert
     /// that is not committed would make other projectors wait.

@@ -41,7 +41,7 @@ extension Rebuild {
         _ registry: AppRegistry,
         _ connection: Connection
     ) throws -> Bool {
-        try connection.transaction { connection in
+        try connection.transaction(Projector.begin) { connection in
             try connection.execute("set local lock_timeout = '2s'")
             // Projectors at work finish, others wait: from here on nothing is folded but here.
             _ = try Current.read(connection, lock: "for update")
@@ -107,7 +107,7 @@ extension Rebuild {
         while !rest.isEmpty {
             let batch = Array(rest.prefix(Projector.batchSize))
             rest = rest.dropFirst(batch.count)
-            try connection.transaction { try apply(batch, registry, build, $0) }
+            try connection.transaction(Projector.begin) { try apply(batch, registry, build, $0) }
             try build.add(events: 0, streams: 0)
         }
     }

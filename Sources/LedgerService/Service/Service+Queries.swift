@@ -2,6 +2,7 @@ internal import Dispatch
 internal import HTTP
 internal import Ledger
 internal import Postgres
+internal import Synchronization
 
 /// The questions about read models. Each only looks up what was folded before.
 extension Service {
@@ -91,7 +92,7 @@ extension Service {
         _ read: @escaping @Sendable (Connection) throws -> HTTPResponse
     ) {
         readers.complete(pending) { [self] connection in
-            if try Self.shows(position, connection) { return try read(connection) }
+            if try shows(position, connection) { return try read(connection) }
             guard ContinuousClock.now < deadline else { throw ServiceProblem.behind(position) }
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(pause)) {
                 // A projector needs milliseconds; what takes longer need not be seen at once.
@@ -109,15 +110,22 @@ extension Service {
     }
 
     /// Whether everything up to a position is in the log and folded.
-    private static func shows(_ position: Int64, _ connection: Connection) throws -> Bool {
+    ///
+    /// What was shown before is not looked at again: where an old snapshot is open, going over the
+    /// marks that were there would take ever longer.
+    private func shows(_ position: Int64, _ connection: Connection) throws -> Bool {
+        let known = shownPosition.load(ordering: .relaxed)
+        guard position > known else { return true }
         let rows = try connection.query(
             """
-            select (select position from ledger.head) >= $1
-                and not exists (select from ledger.mark where position <= $1)
+            select (select position from ledger.head) >= $2
+                and not exists (select from ledger.mark where position > $1 and position <= $2)
             """,
-            [.int(position)]
+            [.int(known), .int(position)]
         )
-        return rows.bool(0, 0) ?? false
+        guard rows.bool(0, 0) == true else { return false }
+        shownPosition.max(position, ordering: .relaxed)
+        return true
     }
 
     /// `GET /v1/billing-recovery`: whose payment has failed and is not recovered yet.

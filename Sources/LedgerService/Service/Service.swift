@@ -60,6 +60,7 @@ package final class Service: Sendable {
     let now: @Sendable () -> Timestamp
     let committer: Committer
     let projection: LiveProjection
+    let lane = VerificationLane()
     let webhook: Webhook
     let refusals: RefusalBook
     let watch: DeliveryWatch
@@ -68,6 +69,8 @@ package final class Service: Sendable {
     let auditors: ReadPool
     let feed: Feed
     let requests = RequestMeasures()
+    /// A position up to which the read models are known to show all.
+    let shownPosition = Atomic<Int64>(0)
     private let server: Mutex<HTTPServer?> = Mutex(nil)
     private let isDraining = Atomic<Bool>(false)
 
@@ -137,6 +140,7 @@ package final class Service: Sendable {
             committer: committer,
             refusals: refusals,
             watch: watch,
+            lane: lane,
             now: now
         )
         // The routes need the whole service, the service the port that the server has got.
@@ -176,6 +180,7 @@ package final class Service: Sendable {
         isDraining.store(true, ordering: .releasing)
         feed.stop()
         let outcome = server.withLock { $0 }?.stop(within: duration)
+        lane.stop()
         committer.stop()
         refusals.drain()
         readers.stop()

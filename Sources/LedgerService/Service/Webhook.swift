@@ -34,6 +34,7 @@ package final class Webhook: Sendable {
     private let committer: Committer
     private let refusals: RefusalBook
     private let watch: DeliveryWatch?
+    private let lane: VerificationLane?
     private let now: @Sendable () -> Timestamp
     /// What was measured.
     package let measures = Measures()
@@ -45,18 +46,21 @@ package final class Webhook: Sendable {
     ///   - committer: writes what is accepted.
     ///   - refusals: remembers what is not.
     ///   - watch: sees when more is refused than accepted.
+    ///   - lane: verifies Sandbox where Production must not wait for it; nil verifies all at once.
     ///   - now: our clock.
     package init(
         verifier: Verifier,
         committer: Committer,
         refusals: RefusalBook,
         watch: DeliveryWatch? = nil,
+        lane: VerificationLane? = nil,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.verifier = verifier
         self.committer = committer
         self.refusals = refusals
         self.watch = watch
+        self.lane = lane
         self.now = now
     }
 
@@ -65,7 +69,7 @@ package final class Webhook: Sendable {
     /// - Parameters:
     ///   - body: `{"signedPayload":"…"}` as Apple posts it.
     ///   - peer: who sent it, for the list of refusals.
-    ///   - answer: called once, on this thread or on the committer's.
+    ///   - answer: called once, on this thread, the lane's or the committer's.
     package func receive(
         _ body: [UInt8],
         from peer: String,
@@ -77,6 +81,23 @@ package final class Webhook: Sendable {
             return answer(refuse(rejection, body, text: nil, peer))
         case .success(let found): text = found
         }
+        guard let lane else { return judge(text, of: body, from: peer, answer) }
+        guard Self.claimsSandbox(text) else {
+            lane.noteProduction()
+            return judge(text, of: body, from: peer, answer)
+        }
+        guard lane.isNeeded else { return judge(text, of: body, from: peer, answer) }
+        let isTaken = lane.submit { [self] in judge(text, of: body, from: peer, answer) }
+        if !isTaken { answer(refuseAsBusy()) }
+    }
+
+    /// Verifies a signed text and hands it over, or refuses it.
+    private func judge(
+        _ text: [UInt8],
+        of body: [UInt8],
+        from peer: String,
+        _ answer: @escaping @Sendable (Answer) -> Void
+    ) {
         switch verifier.verify(text, now: now()) {
         case .undecided(let rejection):
             answer(refuse(rejection, body, text: text, peer))
@@ -119,16 +140,33 @@ package final class Webhook: Sendable {
             if isUnrecognised, settled.reason == "stored" { measures.unrecognised.add(1) }
             answer(settled)
         }
-        guard !isTaken else { return }
+        if !isTaken { answer(refuseAsBusy()) }
+    }
+
+    private func refuseAsBusy() -> Answer {
         measures.count("busy")
-        answer(
-            Answer(
-                status: 503,
-                reason: "busy",
-                detail: "more waits to be written than may wait; send it again",
-                retryAfterSeconds: 5
-            )
+        return Answer(
+            status: 503,
+            reason: "busy",
+            detail: "more waits to be written than may wait; send it again",
+            retryAfterSeconds: 5
         )
+    }
+
+    /// Whether a signed text says that it is of the Sandbox, as Apple writes it; unverified.
+    private static func claimsSandbox(_ text: [UInt8]) -> Bool {
+        let dot = UInt8(ascii: ".")
+        guard let first = text.firstIndex(of: dot),
+            let second = text[(first + 1)...].firstIndex(of: dot),
+            let payload = Base64URL.decode(text[(first + 1)..<second])
+        else { return false }
+        let claim = Array("environment\":\"Sandbox\"".utf8)
+        var rest = payload[...]
+        while let quote = rest.firstIndex(of: UInt8(ascii: "\"")) {
+            rest = rest[(quote + 1)...]
+            if rest.starts(with: claim) { return true }
+        }
+        return false
     }
 
     private static func settled(_ reception: Committer.Reception) -> Answer {
