@@ -99,7 +99,9 @@ let package = Package(
                 "LedgerService", "Postgres", "Projections",
             ],
             path: "Tests/Benchmarks",
-            resources: [.embedInCode("window_fold.sql")],
+            resources: [
+                .embedInCode("made_up_subscriptions.sql"), .embedInCode("window_fold.sql"),
+            ],
             swiftSettings: strict
         ),
         .executableTarget(

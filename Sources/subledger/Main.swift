@@ -1,12 +1,25 @@
 internal import Glibc
+internal import Postgres
 
 /// The command line.
 @main
 enum Main {
     static func main() {
         Interruption.install()
-        let status = Program.run(Array(CommandLine.arguments.dropFirst()))
+        let status = Program.run(Array(words.dropFirst()))
         if Interruption.decidesExit { exit(Interruption.exitStatus) }
         exit(status.rawValue)
+    }
+
+    /// The program's name and what follows it.
+    ///
+    /// Swift looks for them beside the environment, where they are no more once a library that was
+    /// loaded before the program (libfaketime, some profilers) has set a variable: it finds none.
+    private static var words: [String] {
+        let words = CommandLine.arguments
+        guard words.isEmpty, let text = FileSystem.text("/proc/self/cmdline", limitBytes: 1 << 21)
+        else { return words }
+        return text.split(separator: "\0", omittingEmptySubsequences: false)
+            .dropLast().map(String.init)
     }
 }

@@ -49,6 +49,8 @@ enum Program {
         BenchCommands.ingest,
         BenchCommands.rebuild,
         BenchCommands.webhook,
+        BenchCommands.queries,
+        ChaosCommand.command,
     ]
 
     /// Runs the command that the words name, and says what went wrong if something did.

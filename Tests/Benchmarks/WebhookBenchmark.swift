@@ -1,5 +1,6 @@
 internal import AppStore
 internal import AppStoreSimulator
+internal import Glibc
 internal import HTTP
 internal import Ledger
 internal import LedgerService
@@ -22,6 +23,30 @@ public struct WebhookBenchmark {
         public var p99Ms: Double
         /// How many were not answered with 200.
         public var failures: Int
+        /// Processor time of a delivery in the service, in µs.
+        public var serviceMicroseconds: Double
+        /// The same of the sender.
+        public var senderMicroseconds: Double
+        /// The same of PostgreSQL.
+        public var serverMicroseconds: Double
+
+        /// What that comes to in a second on so many cores that have nothing else to do.
+        public func perSecond(onCores cores: Int) -> Double {
+            Double(cores) * 1e6
+                / (serviceMicroseconds + senderMicroseconds + serverMicroseconds)
+        }
+    }
+
+    /// How soon the read models show what was acknowledged.
+    public struct Visibility: Hashable, Sendable {
+        /// Deliveries tried in a second.
+        public var perSecond: Int
+        /// From the acknowledgement on, in ms: the half, and 99 of 100, take no longer.
+        public var medianMs: Double
+        /// See `medianMs`.
+        public var p99Ms: Double
+        /// From due to acknowledged, in ms: 99 of 100 take no longer.
+        public var deliveryP99Ms: Double
     }
 
     private let connect: @Sendable () throws -> Connection
@@ -34,14 +59,16 @@ public struct WebhookBenchmark {
     /// - Parameters:
     ///   - deliveries: how many.
     ///   - connections: the numbers of connections, one run for each.
+    ///   - visibleSeconds: how long it is measured what becomes visible when.
     ///   - progress: told what is done next.
-    /// - Returns: a line for verification alone, then the results.
+    /// - Returns: a line for verification alone, the results, and how soon it was visible.
     /// - Throws: what the database refuses, or `HTTPError`.
     public func run(
         deliveries: Int,
         connections: [Int],
+        visibleSeconds: Int,
         progress: (String) -> Void = { _ in }
-    ) throws -> (verified: Double, results: [Result]) {
+    ) throws -> (verified: Double, results: [Result], visibility: Visibility?) {
         let runs = connections.count + 1
         progress("signing \(deliveries * runs) notifications")
         let simulation = Simulation(.init(subscriptions: deliveries * runs / 4 + 1))
@@ -57,6 +84,8 @@ public struct WebhookBenchmark {
         )
         var anchors = TrustAnchors()
         try anchors.add(simulation.authority.rootDER, name: "test root")
+        let later = ChaosSource.authority(seed: 2, until: ChaosSource.now())
+        try anchors.add(later.rootDER, name: "second test root")
         let app = AcceptedApp(
             bundleID: simulation.life(0).chain.bundleID,
             appAppleID: nil,
@@ -66,8 +95,8 @@ public struct WebhookBenchmark {
         let share = bodies.count / runs
 
         progress("verifying alone")
-        let now = Timestamp(milliseconds: simulation.options.until)
-        let verified = Self.verify(Array(bodies[..<share]), verifier, now)
+        let now: @Sendable () -> Timestamp = { Timestamp(milliseconds: ChaosSource.now()) }
+        let verified = Self.verify(Array(bodies[..<share]), verifier, now())
 
         let connect = connect
         let service = try Service(
@@ -79,27 +108,112 @@ public struct WebhookBenchmark {
                 reader: connect,
                 auditor: connect
             ),
-            log: ServiceLog(descriptor: 2) { now },
-            now: { now }
+            log: ServiceLog(descriptor: 2, now: now),
+            now: now
         )
         defer { service.stop(within: .seconds(5)) }
         var results: [Result] = []
         for (number, count) in connections.enumerated() {
             progress("delivering over \(count) connections")
             let part = bodies[((number + 1) * share)..<((number + 2) * share)]
-            let outcome = LoadClient(port: service.port, connections: count)
-                .run(part.map { Self.message($0) })
+            let messages = part.map { Self.message($0) }
+            let before = try Processor(connect())
+            let senderBefore = BenchmarkClock.threadSeconds
+            let outcome = LoadClient(port: service.port, connections: count).run(messages)
+            let sender = BenchmarkClock.threadSeconds - senderBefore
+            let after = try Processor(connect())
+            let microseconds = 1e6 / Double(max(1, outcome.latencies.count))
             results.append(
                 Result(
                     connections: count,
                     perSecond: Double(outcome.latencies.count) / outcome.seconds,
                     medianMs: outcome.quantile(0.5) * 1000,
                     p99Ms: outcome.quantile(0.99) * 1000,
-                    failures: outcome.refused + outcome.lost
+                    failures: outcome.refused + outcome.lost,
+                    serviceMicroseconds: (after.own - before.own - sender) * microseconds,
+                    senderMicroseconds: sender * microseconds,
+                    serverMicroseconds: (after.server - before.server) * microseconds
                 )
             )
         }
-        return (verified, results)
+        progress("looking when it is visible")
+        let visibility =
+            visibleSeconds > 0
+            ? visibility(of: later, seconds: visibleSeconds, port: service.port) : nil
+        return (verified, results, visibility)
+    }
+
+    /// Delivers a thousand a second and sees when the read models show it.
+    private func visibility(
+        of authority: TestCertificateAuthority,
+        seconds: Int,
+        port: UInt16
+    ) -> Visibility? {
+        let perSecond = 1000
+        let connect = connect
+        let probe = ChaosProbe { try connect() }
+        let load = ChaosLoad(
+            book: ChaosBook(),
+            seed: 2,
+            portCount: 1,
+            ports: { _ in port },
+            acknowledged: { stream, _ in probe.add(stream) }
+        )
+        let isOver = Flag()
+        load.send(by: 16)
+        load.produce(ChaosSource(seed: 2, authority: authority), perSecond: perSecond) {
+            isOver.isSet
+        }
+        Clock.sleep(milliseconds: 2000)
+        for times in [load.times, probe.times] { times.setPhase("measured") }
+        Clock.sleep(milliseconds: seconds * 1000)
+        for times in [load.times, probe.times] { times.setPhase(nil) }
+        isOver.set()
+        _ = load.wait(seconds: 60)
+        probe.stop()
+        func milliseconds(_ share: Double, _ times: ChaosTimes) -> Double? {
+            times.milliseconds(share, of: "measured")
+        }
+        guard let median = milliseconds(0.5, probe.times),
+            let p99 = milliseconds(0.99, probe.times),
+            let delivery = milliseconds(0.99, load.times)
+        else { return nil }
+        return Visibility(
+            perSecond: perSecond,
+            medianMs: median,
+            p99Ms: p99,
+            deliveryP99Ms: delivery
+        )
+    }
+
+    /// Processor time used up to now, in seconds.
+    private struct Processor {
+        /// Of this process, all its threads.
+        var own: Double
+        /// Of the server's processes that are there.
+        var server = 0.0
+
+        init(_ connection: Connection) throws {
+            var usage = rusage()
+            unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+            own = Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime)
+            let rows = try connection.query(
+                "select pid from pg_stat_activity where pid <> pg_backend_pid()"
+            )
+            for row in 0..<rows.count {
+                guard let text = FileSystem.text("/proc/\(rows.int(row, 0) ?? 0)/stat"),
+                    let bracket = text.lastIndex(of: ")")
+                else { continue }
+                let fields = text[bracket...].split(separator: " ")
+                // The 14th and 15th of the line: ticks of user and of system time.
+                guard fields.count > 13 else { continue }
+                server += ((Double(fields[12]) ?? 0) + (Double(fields[13]) ?? 0)) / 100
+            }
+        }
+
+        private static func seconds(_ time: timeval) -> Double {
+            Double(time.tv_sec) + Double(time.tv_usec) / 1e6
+        }
     }
 
     private static var configuration: HTTPServerConfiguration {

@@ -131,6 +131,30 @@ import Testing
         }
     }
 
+    /// Dispatch's semaphores wait until an instant of the clock on the wall: set back by an hour,
+    /// it makes a wait of moments one of an hour.
+    @Test func noWaitDependsOnAClockThatCanBeSet() {
+        for file in Repository.files(endingIn: [".swift"]) where file.path.hasPrefix("Sources/") {
+            for (number, line) in file.lines.enumerated() {
+                for word in [".wait(timeout:", "wallDeadline", "DispatchWallTime"]
+                where line.contains(word) {
+                    Issue.record("\(file.path):\(number + 1) says \(word)")
+                }
+            }
+        }
+    }
+
+    /// Roots that vouch for Production without being Apple's are for measurements alone.
+    @Test func noProgramTrustsAnyoneButAppleWithProduction() {
+        for file in Repository.files(endingIn: [".swift"])
+        where file.path.hasPrefix("Sources/") && !file.path.hasSuffix("/TrustAnchors.swift") {
+            for (number, line) in file.lines.enumerated()
+            where line.contains("addVouchingForAll") {
+                Issue.record("\(file.path):\(number + 1) trusts a made-up root with Production")
+            }
+        }
+    }
+
     @Test func thePureModulesNeedNoFoundation() {
         for file in Repository.files(endingIn: [".swift"]) {
             if file.imports.contains("Foundation"), !file.path.hasPrefix("Tests/") {

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import FoundationNetworking
-import Postgres
 import Synchronization
 import TestSupport
 import Testing
@@ -129,71 +128,5 @@ import Testing
         #expect(positions == Array(1...lines.count))
         let none = try #require(served.get("\(path)?after=\(after)&wait_ms=50", token: token))
         #expect((none.object["events"] as? [Any])?.isEmpty == true)
-    }
-
-    /// Killed again and again under load: what was acknowledged is there, once, and is shown.
-    @Test func whatWasAcknowledgedSurvivesBeingKilledAnyNumberOfTimes() throws {
-        let served = try ServedProgram(on: .durable, subscriptions: 40)
-        let lines = try served.notifications()
-        let next = Atomic<Int>(0)
-        let acknowledged = Mutex<Set<String>>([])
-        let unanswered = Atomic<Int>(0)
-        let deliveries = DispatchGroup()
-        let port = Mutex(served.port)
-        for _ in 0..<4 {
-            DispatchQueue.global().async(group: deliveries) {
-                while true {
-                    let place = next.add(1, ordering: .relaxed).oldValue
-                    guard place < lines.count else { return }
-                    // As Apple does, only quicker: again until it is answered with 200.
-                    while true {
-                        let answer = ServedProgram.deliver(lines[place], port: port.withLock { $0 })
-                        if answer?.status == 200 { break }
-                        if let status = answer?.status, status < 500 {
-                            Issue.record("it was answered \(status)")
-                            return
-                        }
-                        unanswered.add(1, ordering: .relaxed)
-                        usleep(20_000)
-                    }
-                    acknowledged.withLock { _ = $0.insert(lines[place]) }
-                }
-            }
-        }
-        var kills = 0
-        while deliveries.wait(timeout: .now() + .milliseconds(400)) == .timedOut {
-            guard kills < 4, acknowledged.withLock({ $0.count }) > kills * 20 else { continue }
-            served.kill()
-            kills += 1
-            // What had been answered before the kill is there.
-            let stored = try served.number("select count(*) from ledger.event")
-            #expect(Int(stored) >= acknowledged.withLock { $0.count })
-            try served.start()
-            port.withLock { $0 = served.port }
-        }
-        #expect(kills >= 2, "it was under load when it was killed")
-        #expect(unanswered.load(ordering: .relaxed) > 0)
-        #expect(try served.number("select count(*) from ledger.event") == Set(lines).count)
-        try served.waitUntilFolded()
-        #expect(served.terminate() == 0)
-        #expect(try served.run("audit", "verify").status == 0)
-
-        // The live rows are those of a fresh rebuild.
-        let live = try rows(served)
-        #expect(try served.run("rebuild").status == 0)
-        #expect(try rows(served) == live)
-        #expect(live.count > 40)
-    }
-
-    private func rows(_ served: ServedProgram) throws -> [String] {
-        let rows = try served.database.connect().query(
-            """
-            select (to_jsonb(i) - 'generation')::text from read_model.entitlement_interval i
-            where generation = (
-                select generation from read_model.current where projection = 'entitlement')
-            order by 1
-            """
-        )
-        return (0..<rows.count).map { rows.text($0, 0) ?? "" }
     }
 }

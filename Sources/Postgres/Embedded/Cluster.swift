@@ -125,12 +125,14 @@ package struct Cluster: Sendable {
     /// - Parameters:
     ///   - socketFolder: a short folder of mode 0700 that belongs to the account.
     ///   - settings: `name=value` pairs for this run.
+    ///   - environment: `NAME=value` pairs beside the usual ones.
     ///   - started: called with the process id as soon as there is one.
     /// - Returns: the folder of the server's socket; another one when it ran already.
     /// - Throws: `EmbeddedServerError` with the end of the server's log.
     package func start(
         socketFolder: String,
         settings: [String] = [],
+        environment: [String] = [],
         started: (Int32) -> Void = { _ in }
     ) throws(EmbeddedServerError) -> String {
         let begin = Clock.seconds()
@@ -147,7 +149,11 @@ package struct Cluster: Sendable {
             }
             try removeStaleLocks(socketFolder)
             let offset = FileSystem.length(logFile)
-            let process = try spawn(socketFolder: socketFolder, settings: settings)
+            let process = try spawn(
+                socketFolder: socketFolder,
+                settings: settings,
+                environment: environment
+            )
             started(process)
             do {
                 try awaitReady(process, socketFolder: socketFolder, logOffset: offset, until: end)
@@ -164,7 +170,8 @@ package struct Cluster: Sendable {
 
     private func spawn(
         socketFolder: String,
-        settings: [String]
+        settings: [String],
+        environment: [String]
     ) throws(EmbeddedServerError) -> pid_t {
         let log = unsafe open(logFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard log >= 0 else { throw FileSystem.failure("cannot write the server's log \(logFile)") }
@@ -178,6 +185,7 @@ package struct Cluster: Sendable {
         for setting in settings { arguments += ["-c", setting] }
         return try ChildProcess.spawn(
             account.command(arguments),
+            environment: ChildProcess.serverEnvironment + environment,
             streams: .init(output: log)
         )
     }
@@ -272,6 +280,19 @@ package struct Cluster: Sendable {
             Clock.sleep(milliseconds: 5)
         }
         _ = unsafe rmdir(running.socketFolder)
+    }
+
+    /// Stops the server where it is (`pg_ctl stop -m immediate`): nothing more is written, and the
+    /// next start replays the log; for tests.
+    package func stopImmediately() throws(EmbeddedServerError) {
+        guard let running = postmaster else { return }
+        guard Glibc.kill(running.process, SIGQUIT) == 0 || errno == ESRCH else {
+            throw FileSystem.failure("cannot stop the PostgreSQL server \(running.process)")
+        }
+        let end = Clock.seconds() + Self.stopLimitSeconds
+        while ChildProcess.poll(running.process) == nil, Clock.seconds() < end {
+            Clock.sleep(milliseconds: 5)
+        }
     }
 
     /// Kills the server and its children at once, as a power cut would; for tests.

@@ -133,7 +133,7 @@ public final class EmbeddedServer: Sendable {
     // MARK: - Parts
 
     /// What differs from PostgreSQL's defaults; the file may be edited afterwards.
-    private static let settings = [
+    package static let settings = [
         "timezone = 'UTC'",
         "log_timezone = 'UTC'",
         "log_line_prefix = '%m [%p] '",

@@ -99,8 +99,12 @@ enum BenchCommands {
         options: [
             .value("--deliveries", "N", "for each number of connections (default 10000)"),
             .list("--connections", "N", "how many at once; repeats (default 1, 64 and 256)"),
+            .value("--visible", "SECONDS", "how long the read models are watched (default 10)"),
         ],
-        details: "It works in a database of its own on the embedded server and drops it.",
+        details: """
+            It works in a database of its own on the embedded server and drops it. Sender, service
+            and PostgreSQL share the cores; their processor time says what a quiet machine could do.
+            """,
         run: { arguments in
             _ = try arguments.operands()
             let count = try arguments.integer("--deliveries", in: 100...1_000_000) ?? 10_000
@@ -110,9 +114,14 @@ enum BenchCommands {
                 connections.append(Int(number))
             }
             if connections.isEmpty { connections = [1, 64, 256] }
+            let visible = try arguments.integer("--visible", in: 0...3600) ?? 10
             try inScratchDatabase { sessions, output in
                 let measured = try WebhookBenchmark { try sessions.open() }
-                    .run(deliveries: Int(count), connections: connections) { say($0) }
+                    .run(
+                        deliveries: Int(count),
+                        connections: connections,
+                        visibleSeconds: Int(visible)
+                    ) { say($0) }
                 try output.line(
                     BenchmarkLine("verified alone, all cores", measured.verified, "/s").text
                 )
@@ -129,6 +138,49 @@ enum BenchCommands {
                     try output.line(
                         "  p50 \(fixed(result.medianMs, 1)) ms, p99 \(fixed(result.p99Ms, 1)) ms, "
                             + "\(result.failures) not answered with 200"
+                    )
+                    try output.line(
+                        "  processor time each: service \(fixed(result.serviceMicroseconds, 0)) µs, "
+                            + "PostgreSQL \(fixed(result.serverMicroseconds, 0)) µs, sender "
+                            + "\(fixed(result.senderMicroseconds, 0)) µs: "
+                            + "\(fixed(result.perSecond(onCores: 2), 0))/s on two idle cores"
+                    )
+                }
+                if let visible = measured.visibility {
+                    try output.line(
+                        "visible after the acknowledgement, \(visible.perSecond)/s: p50 "
+                            + "\(fixed(visible.medianMs, 1)) ms, p99 \(fixed(visible.p99Ms, 1)) ms; "
+                            + "delivery p99 \(fixed(visible.deliveryP99Ms, 1)) ms"
+                    )
+                }
+            }
+            return .done
+        }
+    )
+
+    static let queries = Command(
+        name: "bench queries",
+        summary: "Measure looking entitlements up among many subscriptions, by SQL and HTTP.",
+        options: [
+            .value("--subscriptions", "N", "how many there are (default 1000000)"),
+            .value("--questions", "N", "how many are asked, each way (default 2000)"),
+        ],
+        details: """
+            The rows are made up in the read model's tables, in a database of its own on the
+            embedded server, which is dropped afterwards.
+            """,
+        run: { arguments in
+            _ = try arguments.operands()
+            let count = try arguments.integer("--subscriptions", in: 2...20_000_000) ?? 1_000_000
+            let questions = try arguments.integer("--questions", in: 100...1_000_000) ?? 2000
+            try inScratchDatabase { sessions, output in
+                let results = try QueryBenchmark { try sessions.open() }
+                    .run(subscriptions: Int(count), questions: Int(questions)) { say($0) }
+                for result in results {
+                    try output.line(
+                        "an owner's entitlements, \(result.name): p50 "
+                            + "\(fixed(result.quantile(0.5), 2)) ms, p99 "
+                            + "\(fixed(result.quantile(0.99), 2)) ms"
                     )
                 }
             }
