@@ -121,7 +121,8 @@ import Testing
         let connect = log.connect
         let projectors = DispatchGroup()
         for _ in 0..<3 {
-            DispatchQueue.global().async(group: projectors) {
+            // A queue of its own gets a thread of its own.
+            DispatchQueue(label: "projector").async(group: projectors) {
                 do {
                     let projector = Projector(try connect())
                     projector.step = { step in
@@ -139,7 +140,12 @@ import Testing
                 }
             }
         }
-        for number in 0..<40 { try log.append([news(of: "700001", day: 400 + Double(number))]) }
+        // As many as it takes until they have met, where the machine is busy.
+        var number = 0
+        while number < 40 || holds.load(ordering: .relaxed) < 2 && number < 3000 {
+            try log.append([news(of: "700001", day: 400 + Double(number))])
+            number += 1
+        }
         isOver.store(true, ordering: .relaxed)
         projectors.wait()
         #expect(trouble.withLock { $0 } == [])
