@@ -9,6 +9,8 @@
 //     renewal info that comes with the next transaction is never "signed before" that transaction.
 //  2. The renewal info, status and markers of a gap are the newest ones among the news before the
 //     first news of the next transaction. Transactions are always taken as last signed.
+//     Where the report of the next transaction was lost, that of any later one ends them too: what
+//     was signed after it tells of a later end.
 //  3. A revocation works from its `revocationDate` on; before it the transaction covers as if
 //     nothing had happened. After a reversal it never happened.
 //  4. A superseded transaction covers up to the `purchaseDate` of the one that superseded it. If
@@ -223,7 +225,10 @@ public struct DeliveredTruth: Sendable {
     private func conditionInGap(at t: Int64, after ended: Period, last: Period) -> TruthCondition {
         let end = ended.end
         let next = periods.first { $0.start > t && isLive($0, at: $0.start) }
-        let known = news[..<(next?.firstNews ?? news.count)]
+        let told = next.flatMap { next in
+            periods.filter { $0.start >= next.start }.map(\.firstNews).min()
+        }
+        let known = news[..<(told ?? news.count)]
         // Renewal info from before the period tells of an earlier end.
         let since = known.indices.filter { $0 >= last.firstNews && news[$0].renewal != nil }
         let renewal = since.last.flatMap { news[$0].renewal }

@@ -156,10 +156,13 @@ left join lateral (
     order by p.expires_date desc, k limit 1
 ) as ended on true
 left join lateral (
-    select p.first_n from period as p
-    where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date > i.t
-        and (p.is_plain or pg_temp.is_live(p, p.purchase_date))
-    order by k limit 1
+    -- Where the report of the next one was lost, that of any later one ends the news of the gap.
+    select min(later.first_n) as first_n from period as later
+    where (later.app_id, later.stream) = (i.app_id, i.stream) and later.purchase_date >= (
+        select p.purchase_date from period as p
+        where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date > i.t
+            and (p.is_plain or pg_temp.is_live(p, p.purchase_date))
+        order by k limit 1)
 ) as following on true;
 
 -- What those news say: the newest renewal info and markers, none older than the period.

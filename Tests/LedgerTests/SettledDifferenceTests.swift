@@ -297,6 +297,50 @@ import Testing
         )
     }
 
+    /// Subscription 2000000077985000 of seed 2.
+    ///
+    /// The report of the next month was lost and its first news is a refund eight months later.
+    /// What failed in between failed for later months, so it opens no grace and no retry here.
+    @Test func aFailureOfALaterMonthTellsNothingOfAGapBeforeAMonthThatWasToldLate() {
+        var life = Life()
+        let third = ("2025-02-11T17:26:21.000", "2025-03-11T17:26:21.000")
+        let fourth = ("2025-03-11T17:26:21.000", "2025-04-11T17:26:21.000")
+        life.notify(
+            .didRenew,
+            at: Self.at("2025-01-10T20:04:59.081"),
+            Self.period(2, "basic", "2025-01-11T16:34:32.000", "2025-02-11T16:34:32.000", .renewal),
+            Life.renewal()
+        )
+        life.notify(
+            .didRenew,
+            at: Self.at("2025-03-11T12:27:09.358"),
+            Self.period(4, "basic", fourth.0, fourth.1, .renewal),
+            Life.renewal()
+        )
+        life.notify(
+            .didFailToRenew,
+            .gracePeriod,
+            at: Self.at("2025-04-11T18:07:06.123"),
+            Self.period(4, "basic", fourth.0, fourth.1, .renewal),
+            Self.retrying(until: "2025-04-27T17:26:21.000")
+        )
+        life.notify(
+            .refund,
+            at: Self.at("2025-10-15T07:26:03.068"),
+            Self.period(3, "basic", third.0, third.1, .renewal, revoked: "2025-10-15T07:25:58.000"),
+            Life.renewal()
+        )
+        #expect(
+            Self.lines(life).prefix(5) == [
+                "2025-01-11T16:34:32.000Z active basic",
+                "2025-02-11T16:34:32.000Z renewal_pending basic",
+                "2025-02-11T17:26:21.000Z active basic",
+                "2025-04-11T17:26:21.000Z grace_period basic",
+                "2025-04-27T17:26:21.000Z billing_retry basic",
+            ]
+        )
+    }
+
     /// Subscription 2000000037813000 of seed 1.
     ///
     /// Nor does an extension make a monthly plan of a weekly one: the first period counts as it was

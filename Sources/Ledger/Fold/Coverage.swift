@@ -128,6 +128,29 @@ struct Successors {
     private var newest = -1
     private var seen = 0
     private var following = 0
+    /// For each period the earliest signature of it and of all later ones; made when needed.
+    private var earliest: [Timestamp] = []
+
+    mutating func reset() {
+        (newest, seen, following) = (-1, 0, 0)
+        if !earliest.isEmpty { earliest.removeAll(keepingCapacity: true) }
+    }
+
+    /// Up to when news may tell of the time before a period: until that period, or a later one
+    /// whose own report was not lost, was first told of.
+    mutating func firstSigned(
+        from number: Int,
+        _ periods: borrowing Pool<Period>
+    ) -> Timestamp {
+        if earliest.isEmpty {
+            for place in periods.indices.reversed() {
+                earliest.append(min(periods[place].firstSigned, earliest.last ?? .latest))
+            }
+        }
+        var first = number
+        while first > 0, periods[first - 1].start == periods[number].start { first -= 1 }
+        return earliest[periods.count - 1 - first]
+    }
 
     /// Its place in the registers; the segments are asked for in order.
     mutating func next(after place: Int, _ segments: borrowing Pool<Segment>) -> Int? {

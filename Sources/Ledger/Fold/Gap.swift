@@ -30,7 +30,8 @@ struct Gap {
     let revokedAt: Timestamp?
     /// E, from which grace, retry and leeway are counted.
     let end: Timestamp
-    /// Only what was signed before the next transaction counts here; nil at the open end.
+    /// Only what was signed before the next transaction, or any later one, was told of counts
+    /// here; nil at the open end.
     let cut: Timestamp?
 
     init(
@@ -39,7 +40,7 @@ struct Gap {
         until: Timestamp?,
         last: Int,
         latest: Int,
-        next: Int?,
+        cut: Timestamp?,
         revokedAt: Timestamp?
     ) {
         self.from = from
@@ -50,7 +51,7 @@ struct Gap {
         end =
             registers.periods[last].revocation == nil
             ? registers.periods[last].end : registers.periods[latest].end
-        cut = next.map { registers.periods[$0].firstSigned }
+        self.cut = cut
     }
 
     /// Adds the pieces, in order, without holes.

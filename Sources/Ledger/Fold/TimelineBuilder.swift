@@ -18,7 +18,7 @@ struct TimelineBuilder: ~Copyable {
         guard !registers.periods.isEmpty else { return }
         coverage.compute(registers.periods)
         renewalCursor = 0
-        successors = Successors()
+        successors.reset()
         let count = coverage.segments.count
         var cursor = registers.periods[0].start
         var latest = 0
@@ -131,13 +131,14 @@ struct TimelineBuilder: ~Copyable {
             latest += 1
         }
         let number = purchase(of: latest, registers)
+        let next = until == nil ? nil : successors.next(after: place, coverage.segments)
         return Gap(
             registers,
             from: from,
             until: until,
             last: place >= 0 ? coverage.segments[place].period : number,
             latest: number,
-            next: until == nil ? nil : successors.next(after: place, coverage.segments),
+            cut: next.map { successors.firstSigned(from: $0, registers.periods) },
             revokedAt: revocation(of: number, registers)
         )
     }
