@@ -58,18 +58,34 @@ import Testing
         for _ in 0..<Gatekeeper.failuresMax {
             #expect(gatekeeper.judge(authorization: "Bearer guess", address: "a") == .unknown)
         }
-        // Even a good one is not looked at now: that would tell which guess was right.
-        let verdict = gatekeeper.judge(authorization: "Bearer \(token)", address: "a")
+        let verdict = gatekeeper.judge(authorization: "Bearer guess", address: "a")
         guard case .tooMany(let seconds) = verdict else {
             Issue.record("\(verdict)")
             return
         }
         #expect((1...61).contains(seconds))
-        #expect(
-            gatekeeper.judge(authorization: "Bearer \(token)", address: "b")
-                == .admitted(id: kept.id, role: .reader)
-        )
-        #expect(gatekeeper.refused.value == Gatekeeper.failuresMax)
+        #expect(gatekeeper.judge(authorization: nil, address: "a") != .unknown)
+        #expect(gatekeeper.judge(authorization: "Bearer guess", address: "b") == .unknown)
+        // Whoever shares the address and has a good token is let in all the same.
+        for address in ["a", "b"] {
+            #expect(
+                gatekeeper.judge(authorization: "Bearer \(token)", address: address)
+                    == .admitted(id: kept.id, role: .reader)
+            )
+        }
+        // A good answer in between does not give the guesser new guesses.
+        guard case .tooMany = gatekeeper.judge(authorization: "Bearer guess", address: "a") else {
+            Issue.record("the limit is gone")
+            return
+        }
+        #expect(try tokens.revoke(kept.id, by: "lee") == .revoked)
+        gatekeeper.forget()
+        guard case .tooMany = gatekeeper.judge(authorization: "Bearer \(token)", address: "a")
+        else {
+            Issue.record("a revoked token is no better than a guess")
+            return
+        }
+        #expect(gatekeeper.refused.value == Gatekeeper.failuresMax + 4)
     }
 
     @Test func withoutADatabaseTheTokensReadLastCountForAWhile() throws {
