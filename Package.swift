@@ -116,7 +116,7 @@ let package = Package(
 
         .target(
             name: "TestSupport",
-            dependencies: ["Postgres"],
+            dependencies: ["Crypto", "HTTP", "Postgres"],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),

@@ -42,6 +42,7 @@ public enum Schema {
             PackageResources._012_quarantine_resolution_sql
         ),
         migration(13, "consent", PackageResources._013_consent_sql),
+        migration(14, "forward", PackageResources._014_forward_sql),
         migration(16, "mark_position", PackageResources._016_mark_position_sql),
     ]
 

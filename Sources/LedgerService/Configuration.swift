@@ -38,6 +38,9 @@ public struct Configuration: Hashable, Sendable {
     /// How `serve` runs.
     package var service = ServiceSettings()
 
+    /// Whom `serve` forwards notifications to, in the order of the file.
+    package var forward: [ForwardDestination] = []
+
     /// The name that is looked for where no file is named.
     public static let defaultPath = "subledger.json"
 

@@ -36,6 +36,20 @@ extension Configuration {
         if let section = reader.object("service") {
             service = ServiceSettings(section, folder: folder(of: path))
         }
+        let shape = "a destination is an object: {\"url\": …}"
+        for element in reader.list("forward", of: shape) {
+            if let destination = ForwardDestination(element, folder: folder(of: path)) {
+                forward.append(destination)
+            }
+        }
+        var names: Set<String> = []
+        for (index, destination) in forward.enumerated()
+        where !names.insert(destination.name).inserted {
+            reader.report(
+                "forward[\(index)].name",
+                "“\(destination.name)” is there twice; give each destination a name of its own"
+            )
+        }
         var bundles: Set<String> = []
         for (index, app) in apps.enumerated() where !bundles.insert(app.bundleID).inserted {
             reader.report(

@@ -56,6 +56,10 @@ package struct ServiceSettings: Hashable, Sendable {
     package var readers: Int64?
     /// How many bytes may be quarantined in a day.
     package var quarantineBytesPerDay: Int64?
+    /// Where Apple reaches it: what stands before `/v1/notifications`.
+    package var publicURL: HTTPURL?
+    /// For how long no notification may come; said in the file alone.
+    package var silence: Silence.Limits?
 
     /// Where it listens when nobody says anything.
     package static let listenDefault = ListenAddress(address: .loopback, port: 8080)
@@ -88,6 +92,8 @@ package struct ServiceSettings: Hashable, Sendable {
         result.drainSeconds = stronger.drainSeconds ?? drainSeconds
         result.readers = stronger.readers ?? readers
         result.quarantineBytesPerDay = stronger.quarantineBytesPerDay ?? quarantineBytesPerDay
+        result.publicURL = stronger.publicURL ?? publicURL
+        result.silence = stronger.silence ?? silence
         return result
     }
 
@@ -116,7 +122,7 @@ extension ServiceSettings {
     package static let variables = [
         "SUBLEDGER_LISTEN", "SUBLEDGER_TLS_CERTIFICATE", "SUBLEDGER_TLS_KEY",
         "SUBLEDGER_TRUSTED_PROXIES", "SUBLEDGER_APPLE_ONLY", "SUBLEDGER_DRAIN_SECONDS",
-        "SUBLEDGER_READERS", "SUBLEDGER_QUARANTINE_BYTES_DAY",
+        "SUBLEDGER_READERS", "SUBLEDGER_QUARANTINE_BYTES_DAY", "SUBLEDGER_PUBLIC_URL",
     ]
 
     /// Reads the variables of the environment; an empty one counts as unset.
@@ -167,6 +173,22 @@ extension ServiceSettings {
         drainSeconds = try integer("SUBLEDGER_DRAIN_SECONDS", Self.drainSecondsRange)
         readers = try integer("SUBLEDGER_READERS", Self.readersRange)
         quarantineBytesPerDay = try integer("SUBLEDGER_QUARANTINE_BYTES_DAY", Self.quarantineRange)
+        if let given = text("SUBLEDGER_PUBLIC_URL") {
+            do throws(HTTPClientError) { publicURL = try HTTPURL(given) } catch {
+                throw VariableError(variable: "SUBLEDGER_PUBLIC_URL", wanted: "https://HOST")
+            }
+        }
+    }
+}
+
+extension Silence.Limits {
+    /// Reads `{"Production": 48, "Sandbox": null}`; what is left out has no limit.
+    fileprivate init(_ reader: ConfigurationReader) {
+        self.init()
+        let remedy = "1 to 8760 hours without a notification before somebody should look"
+        productionHours = reader.integer("Production", in: 1...8760, remedy: remedy)
+        sandboxHours = reader.integer("Sandbox", in: 1...8760, remedy: remedy)
+        reader.refuseUnknownKeys()
     }
 }
 
@@ -224,6 +246,12 @@ extension ServiceSettings {
             in: Self.quarantineRange,
             remedy: "how many bytes of unusable documents are kept in a day"
         )
+        if let text = reader.string("public_url") {
+            do throws(HTTPClientError) { publicURL = try HTTPURL(text) } catch {
+                reader.report("public_url", error.message)
+            }
+        }
+        if let section = reader.object("silence_hours") { silence = Silence.Limits(section) }
         reader.refuseUnknownKeys()
     }
 }

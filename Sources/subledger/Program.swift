@@ -30,6 +30,7 @@ enum Program {
         QuarantineCommands.dismiss,
         StreamsCommands.parked,
         StreamsCommands.retry,
+        ForwardsCommand.command,
         TokenCommands.create,
         TokenCommands.list,
         TokenCommands.revoke,

@@ -24,7 +24,8 @@ import Testing
             """
             {"listen": "[::]:8443", "tls_certificate": "tls/chain.pem", "tls_key": "/run/key.pem",
              "trusted_proxies": ["10.0.0.0/8", "fd00::/8"], "apple_only": true,
-             "drain_seconds": 0, "readers": 8, "quarantine_bytes_per_day": 1000}
+             "drain_seconds": 0, "readers": 8, "quarantine_bytes_per_day": 1000,
+             "public_url": "https://ledger.example.com", "silence_hours": {"Sandbox": 100}}
             """
         )
         #expect(settings.listen?.description == "[::]:8443")
@@ -35,6 +36,8 @@ import Testing
         #expect(settings.drainSeconds == 0)
         #expect(settings.readers == 8)
         #expect(settings.quarantineBytesPerDay == 1000)
+        #expect(settings.publicURL?.origin == "https://ledger.example.com:443")
+        #expect(settings.silence?.sandboxHours == 100 && settings.silence?.productionHours == nil)
         #expect(try file("{}") == ServiceSettings())
     }
 
@@ -62,6 +65,7 @@ import Testing
             "SUBLEDGER_TLS_KEY": "k", "SUBLEDGER_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.7/32",
             "SUBLEDGER_APPLE_ONLY": "true", "SUBLEDGER_DRAIN_SECONDS": "5",
             "SUBLEDGER_READERS": "2", "SUBLEDGER_QUARANTINE_BYTES_DAY": "7",
+            "SUBLEDGER_PUBLIC_URL": "https://ledger.example.com",
         ]
         #expect(values.keys.sorted() == ServiceSettings.variables.sorted())
         let settings = try environment(values)
@@ -82,6 +86,7 @@ import Testing
         ("SUBLEDGER_LISTEN", "127.0.0.1:65536"), ("SUBLEDGER_TRUSTED_PROXIES", "10.0.0.0/8,x"),
         ("SUBLEDGER_APPLE_ONLY", "1"), ("SUBLEDGER_DRAIN_SECONDS", "-1"),
         ("SUBLEDGER_READERS", "65"), ("SUBLEDGER_QUARANTINE_BYTES_DAY", "much"),
+        ("SUBLEDGER_PUBLIC_URL", "ledger.example.com"),
     ])
     func aVariableThatMakesNoSenseIsNamedWithoutItsValue(_ name: String, _ value: String) {
         let error = #expect(throws: ServiceSettings.VariableError.self) {

@@ -1,4 +1,5 @@
 import Foundation
+import HTTP
 import Postgres
 import TestSupport
 import Testing
@@ -257,11 +258,50 @@ import Testing
         #expect(run.status == 1)
         #expect(run.output.contains("fail  database"), "\(run.output)")
         #expect(run.output.contains("→ is it running"), "\(run.output)")
-        let secure = try Subledger.run(
-            ["doctor", "--only-url", "--url", "https://example.com"],
+        #expect(run.output.contains("warn  public"), "\(run.output)")
+    }
+
+    @Test func theAddressThatAppleSeesIsAskedOverTLS() throws {
+        let folder = try WorkingFolder()
+        let certificates = TestCertificates()
+        let identity = certificates.identity(to: 3_000_000)
+        var configuration = HTTPServerConfiguration()
+        configuration.tls = identity
+        let fine = HTTPResponse(status: 200)
+        let server = try HTTPServer(
+            configuration: configuration,
+            router: Router([
+                Route(.get, "/healthz") { _ in .answer(fine) },
+                Route(.get, "/readyz") { _ in .answer(fine) },
+                Route(.post, "/v1/notifications") { _ in .answer(fine) },
+            ])
+        )
+        defer { server.stop(within: .seconds(5)) }
+        let url = "https://127.0.0.1:\(server.port)"
+        try Data(certificates.rootPEM.utf8)
+            .write(to: URL(filePath: folder.path + "/ca.pem"))
+        try Data("{\"service\": {\"public_url\": \"\(url)\"}}".utf8)
+            .write(to: URL(filePath: folder.path + "/subledger.json"))
+        let nowhere = "host=\(folder.path) dbname=none"
+        let good = try Subledger.run(
+            ["doctor", "--ca", "ca.pem"],
+            in: folder.path,
+            database: nowhere
+        )
+        #expect(good.output.contains("ok    public "), "\(good.output)")
+        #expect(good.output.contains("ok    public_path"), "\(good.output)")
+        let untrusted = try Subledger.run(["doctor"], in: folder.path, database: nowhere)
+        #expect(untrusted.output.contains("fail  public"), "\(untrusted.output)")
+        #expect(untrusted.output.contains("not trusted"), "\(untrusted.output)")
+        let only = try Subledger.run(
+            ["doctor", "--only-url", "--ca", "ca.pem", "--url", url],
             in: folder.path
         )
-        #expect(secure.status == 0)
-        #expect(secure.output.contains("no TLS client yet"))
+        #expect(only.status == 0, "\(only.output)")
+        let wrong = try Subledger.run(
+            ["doctor", "--only-url", "--url", "ftp://h"],
+            in: folder.path
+        )
+        #expect(wrong.status == 2)
     }
 }

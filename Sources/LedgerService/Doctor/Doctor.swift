@@ -19,10 +19,12 @@ package struct Doctor {
     /// The oldest PostgreSQL that will do.
     static let serverVersionMin: Int64 = 150_000
 
-    private let connection: Connection
+    let connection: Connection
     private let isEmbedded: Bool
-    private let acceptance: Acceptance
+    let acceptance: Acceptance
     private let now: @Sendable () -> Timestamp
+    let silenceLimits: Silence.Limits
+    let destinations: [String]
 
     /// Makes a doctor.
     ///
@@ -31,16 +33,22 @@ package struct Doctor {
     ///   - isEmbedded: whether it is the embedded server's, who has one login only.
     ///   - acceptance: the apps and anchors that are configured.
     ///   - now: our clock.
+    ///   - silenceLimits: for how long nothing may come.
+    ///   - destinations: the names of those that notifications are forwarded to.
     package init(
         _ connection: Connection,
         isEmbedded: Bool,
         acceptance: Acceptance,
-        now: @escaping @Sendable () -> Timestamp
+        now: @escaping @Sendable () -> Timestamp,
+        silenceLimits: Silence.Limits = Silence.Limits(),
+        destinations: [String] = []
     ) {
         self.connection = connection
         self.isEmbedded = isEmbedded
         self.acceptance = acceptance
         self.now = now
+        self.silenceLimits = silenceLimits
+        self.destinations = destinations
     }
 
     /// Looks at everything; a check that fails for an error of the database says so in its line.
@@ -63,6 +71,8 @@ package struct Doctor {
         result += attempt("parked") { [try parked()] }
         result += attempt("quarantine") { [try quarantine()] }
         result += attempt("refusals") { [try refusals()] }
+        result += attempt("deliveries") { try deliveries() }
+        result += attempt("forward") { try forwarding() }
         return result
     }
 
@@ -291,7 +301,8 @@ package struct Doctor {
         left join pg_class parent on parent.oid = inhparent
         where c.relnamespace = 'ledger'::regnamespace and c.relkind in ('r', 'p')
             and coalesce(parent.relname, c.relname) not in
-                ('head', 'mark', 'poll', 'fact', 'schema_lock', 'refusal')
+                ('head', 'mark', 'poll', 'fact', 'schema_lock', 'refusal',
+                'forward', 'forward_stream')
         """
 
     private func immutability() throws -> [Diagnosis] {
@@ -367,114 +378,6 @@ package struct Doctor {
             "position \(difference.position): \(difference.description)",
             remedy:
                 "the log is not as it was written: stop, keep a copy, run subledger audit verify"
-        )
-    }
-}
-
-// MARK: - What goes on
-
-extension Doctor {
-    private func readModelVersions() throws -> Diagnosis {
-        let current = try Current.read(connection)
-        let old = Catalogue.all.filter { projection in
-            !current.contains {
-                // Version 0 is empty as the migration made it, and taken over by whoever folds.
-                $0.projection == projection.name
-                    && ($0.version == 0
-                        || $0.version == Int32(projection.version)
-                            && $0.decoder == Int16(FactSource.current.version))
-            }
-        }.map { $0.name }
-        guard old.isEmpty else {
-            return Diagnosis(
-                "read_models",
-                .fail,
-                "made by another version of this program: \(old.joined(separator: ", "))",
-                remedy: "run: subledger rebuild"
-            )
-        }
-        return Diagnosis("read_models", .ok, "made by this version of the program")
-    }
-
-    /// Whether something waits that nobody takes away within a moment.
-    private func projection() throws -> Diagnosis {
-        let before = try waiting()
-        guard !before.isEmpty else { return Diagnosis("projection", .ok, "nothing waits") }
-        Sleep.milliseconds(1500)
-        let still = before.intersection(try waiting())
-        guard !still.isEmpty else { return Diagnosis("projection", .ok, "it keeps up") }
-        let rows = try connection.query(
-            "select count(*) from (select distinct stream, app_id from ledger.mark) m"
-        )
-        return Diagnosis(
-            "projection",
-            .warn,
-            "\(rows.int(0, 0) ?? 0) subscriptions have events that the read models do not show",
-            remedy: "is `subledger serve` running, and what does its log say? After a change of "
-                + "rules or an import it takes a while"
-        )
-    }
-
-    /// Some of the marks that wait to be folded.
-    private func waiting() throws -> Set<String> {
-        let rows = try connection.query(
-            """
-            select m.stream || ' ' || m.app_id || ' ' || m.position from ledger.mark m
-            where not exists (
-                select from read_model.parked p
-                where p.stream = m.stream and p.app_id = m.app_id and p.position >= m.position)
-            order by m.stream, m.app_id, m.position limit 100
-            """
-        )
-        return Set((0..<rows.count).compactMap { rows.text($0, 0) })
-    }
-
-    private func parked() throws -> Diagnosis {
-        let streams = try ParkedStreams(connection).all()
-        guard let first = streams.first else {
-            return Diagnosis("parked", .ok, "no subscription is parked")
-        }
-        return Diagnosis(
-            "parked",
-            .warn,
-            "\(streams.count) subscriptions could not be folded, such as \(first.key.stream): "
-                + first.error,
-            remedy: "subledger streams parked, and after the cause is gone: subledger streams retry"
-        )
-    }
-
-    private func quarantine() throws -> Diagnosis {
-        let count = try Quarantine(connection).unresolvedCount()
-        guard count > 0 else { return Diagnosis("quarantine", .ok, "nothing is left in it") }
-        return Diagnosis(
-            "quarantine",
-            .warn,
-            "\(count) genuine documents could not become events and nobody has dealt with them",
-            remedy: "subledger quarantine list, then show, replay or dismiss"
-        )
-    }
-
-    /// Strangers send all kinds of things; what claims to be for one of our apps is worth a look.
-    private func refusals() throws -> Diagnosis {
-        let rows = try connection.query(
-            """
-            select reason, count(*), count(*) filter (where bundle_id = any($1::text[]))
-            from ledger.refusal where refused_at > now() - interval '1 day'
-            group by reason order by 3 desc, 2 desc
-            """,
-            [.textArray(acceptance.apps.map(\.bundleID))]
-        )
-        let total = (0..<rows.count).reduce(0) { $0 + (rows.int($1, 1) ?? 0) }
-        let ours = (0..<rows.count).reduce(0) { $0 + (rows.int($1, 2) ?? 0) }
-        guard ours > 0 else {
-            return Diagnosis("refusals", .ok, "\(total) in the last day, none names an app of ours")
-        }
-        return Diagnosis(
-            "refusals",
-            .warn,
-            "\(total) in the last day, of which \(ours) name an app of ours, most often for "
-                + (rows.text(0, 0) ?? ""),
-            remedy: "subledger refusals; in Sandbox a refused notification does not come again"
         )
     }
 }

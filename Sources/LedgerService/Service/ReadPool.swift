@@ -11,6 +11,7 @@ package final class ReadPool: Sendable {
     private struct Job: Sendable {
         var pending: PendingResponse
         var work: @Sendable (Connection) throws -> HTTPResponse?
+        var otherwise: (@Sendable () -> HTTPResponse)?
     }
 
     private struct State {
@@ -66,22 +67,49 @@ package final class ReadPool: Sendable {
         return .later(pending)
     }
 
+    /// Hands over a question that has an answer without the database too.
+    ///
+    /// - Parameters:
+    ///   - patience: how long the database is waited for.
+    ///   - otherwise: answers where it is away, or takes longer.
+    ///   - work: asks.
+    /// - Returns: the answer that a handler gives.
+    func answer(
+        within patience: Duration,
+        otherwise: @escaping @Sendable () -> HTTPResponse,
+        _ work: @escaping @Sendable (Connection) throws -> HTTPResponse
+    ) -> Answer {
+        let pending = PendingResponse()
+        complete(pending, otherwise: otherwise, work)
+        let end = DispatchTime.now() + .milliseconds(Int(patience.wholeMilliseconds))
+        // Whichever comes first is what the client gets.
+        DispatchQueue.global().asyncAfter(deadline: end) { [weak pending] in
+            guard let pending else { return }
+            pending.complete(otherwise())
+        }
+        return .later(pending)
+    }
+
     /// Has a question answered for a request that waits already.
     ///
     /// - Parameters:
     ///   - pending: what the answer is given to.
+    ///   - otherwise: answers where the database cannot.
     ///   - work: asks; nil where it has seen to it that the request is answered later.
     func complete(
         _ pending: PendingResponse,
+        otherwise: (@Sendable () -> HTTPResponse)? = nil,
         _ work: @escaping @Sendable (Connection) throws -> HTTPResponse?
     ) {
         let isTaken = state.withLock { state in
             guard !state.isStopping, state.jobs.count < Self.waitingMax else { return false }
-            state.jobs.append(Job(pending: pending, work: work))
+            state.jobs.append(Job(pending: pending, work: work, otherwise: otherwise))
             return true
         }
         guard isTaken else {
-            pending.complete(.problem(ServiceProblem.busy.problem).retrying(after: 2))
+            pending.complete(
+                otherwise?() ?? .problem(ServiceProblem.busy.problem).retrying(after: 2)
+            )
             return
         }
         self.work.signal()
@@ -123,7 +151,7 @@ package final class ReadPool: Sendable {
                 session = nil
                 if attempt == 1, !isFresh, ServiceProblem.isConnectionLoss(error) { continue }
                 failed(error)
-                return ServiceProblem.response(to: error)
+                return job.otherwise?() ?? ServiceProblem.response(to: error)
             }
         }
         return .problem(ServiceProblem.databaseUnavailable.problem)

@@ -5,50 +5,144 @@ extension Service {
     /// `GET /metrics`: what Prometheus reads.
     func metrics() -> Answer {
         // What only the database knows is left out while it is away; the rest is told all the same.
-        auditors.answer { connection in
-            let rows = try connection.query(
-                """
-                select (select position from ledger.head),
-                    (select count(*) from (select distinct stream, app_id from ledger.mark) m),
-                    (select count(*) from read_model.parked),
-                    (select coalesce(sum(octet_length(received)), 0) from ledger.quarantine
-                        where recorded_at >= date_trunc('day', now(), 'UTC')),
-                    (select count(*) from ledger.quarantine q where not exists (
-                        select from ledger.quarantine_resolution r where r.stream = q.stream))
-                """
+        auditors.answer(
+            within: .seconds(3),
+            otherwise: { [self] in
+                var page = MetricsPage()
+                addReach(to: &page, isUp: false)
+                addOwn(to: &page)
+                return Self.response(page)
+            },
+            { [self] connection in
+                let rows = try connection.query(
+                    """
+                    select (select position from ledger.head),
+                        (select count(*) from (select distinct stream, app_id from ledger.mark) m),
+                        (select count(*) from read_model.parked),
+                        (select coalesce(sum(octet_length(received)), 0) from ledger.quarantine
+                            where recorded_at >= date_trunc('day', now(), 'UTC')),
+                        (select count(*) from ledger.quarantine q where not exists (
+                            select from ledger.quarantine_resolution r where r.stream = q.stream))
+                    """
+                )
+                var page = MetricsPage()
+                page.gauge(
+                    "subledger_log_position",
+                    "The highest position of the log.",
+                    Double(rows.int(0, 0) ?? 0)
+                )
+                page.gauge(
+                    "subledger_projection_lag_streams",
+                    "Subscriptions whose newest events the read models do not show yet.",
+                    Double(rows.int(0, 1) ?? 0)
+                )
+                page.gauge(
+                    "subledger_parked_streams",
+                    "Subscriptions that could not be folded.",
+                    Double(rows.int(0, 2) ?? 0)
+                )
+                page.gauge(
+                    "subledger_quarantine_bytes_day",
+                    "Bytes quarantined since midnight UTC.",
+                    Double(rows.int(0, 3) ?? 0)
+                )
+                page.gauge(
+                    "subledger_quarantine_unresolved",
+                    "Quarantined documents that nobody has dealt with.",
+                    Double(rows.int(0, 4) ?? 0)
+                )
+                Self.add(try ForwardStanding.all(connection), to: &page)
+                add(try Silence.all(connection), to: &page)
+                addReach(to: &page, isUp: true)
+                addOwn(to: &page)
+                return Self.response(page)
+            }
+        )
+    }
+
+    private static func response(_ page: MetricsPage) -> HTTPResponse {
+        HTTPResponse(
+            status: 200,
+            contentType: "text/plain; version=0.0.4; charset=utf-8",
+            body: Array(page.text.utf8)
+        )
+    }
+
+    private func addReach(to page: inout MetricsPage, isUp: Bool) {
+        page.gauge(
+            "subledger_database_up",
+            "1 where the database answered this question; without it its numbers are missing.",
+            isUp ? 1 : 0
+        )
+    }
+
+    private func add(_ silences: [Silence], to page: inout MetricsPage) {
+        page.family(
+            "subledger_last_stored_age_seconds",
+            "gauge",
+            "How long ago the last notification was stored; what is longer ago may be cut."
+        )
+        for silence in silences {
+            guard let age = silence.ageSeconds else { continue }
+            page.sample(
+                "subledger_last_stored_age_seconds",
+                [("environment", silence.environment)],
+                Double(age)
             )
-            var page = MetricsPage()
-            page.gauge(
-                "subledger_log_position",
-                "The highest position of the log.",
-                Double(rows.int(0, 0) ?? 0)
+        }
+        page.family(
+            "subledger_last_stored_age_limit_seconds",
+            "gauge",
+            "The configured limit of that age; missing where there is none."
+        )
+        for silence in silences {
+            guard let limit = options.silence.seconds(silence.environment) else { continue }
+            page.sample(
+                "subledger_last_stored_age_limit_seconds",
+                [("environment", silence.environment)],
+                Double(limit)
             )
-            page.gauge(
-                "subledger_projection_lag_streams",
-                "Subscriptions whose newest events the read models do not show yet.",
-                Double(rows.int(0, 1) ?? 0)
-            )
-            page.gauge(
-                "subledger_parked_streams",
-                "Subscriptions that could not be folded.",
-                Double(rows.int(0, 2) ?? 0)
-            )
-            page.gauge(
-                "subledger_quarantine_bytes_day",
-                "Bytes quarantined since midnight UTC.",
-                Double(rows.int(0, 3) ?? 0)
-            )
-            page.gauge(
-                "subledger_quarantine_unresolved",
-                "Quarantined documents that nobody has dealt with.",
-                Double(rows.int(0, 4) ?? 0)
-            )
-            self.addOwn(to: &page)
-            return HTTPResponse(
-                status: 200,
-                contentType: "text/plain; version=0.0.4; charset=utf-8",
-                body: Array(page.text.utf8)
-            )
+        }
+    }
+
+    private static func add(_ standings: [ForwardStanding], to page: inout MetricsPage) {
+        let families: [(String, String, (ForwardStanding) -> Int64)] = [
+            ("lag_events", "Events of the log that a destination has not got to.", \.lagEvents),
+            ("lag_seconds", "Age of the oldest event that a destination lacks.", \.lagSeconds),
+            (
+                "waiting_streams",
+                "Streams that wait behind a notification that was not taken.",
+                \.waitingStreams
+            ),
+        ]
+        for (name, help, value) in families {
+            page.family("subledger_forward_\(name)", "gauge", help)
+            for standing in standings {
+                page.sample(
+                    "subledger_forward_\(name)",
+                    [("destination", standing.destination)],
+                    Double(value(standing))
+                )
+            }
+        }
+    }
+
+    private func addForwarding(to page: inout MetricsPage) {
+        let families: [(String, String, (Forwarder.Measures) -> Counter)] = [
+            ("delivered", "Notifications that a destination took.", \.delivered),
+            ("refused", "Notifications that a destination did not take.", \.refused),
+            ("unreachable", "Rounds in which a destination was not to be reached.", \.unreachable),
+            ("failures", "Rounds that the database ended.", \.failures),
+        ]
+        for (name, help, counter) in families {
+            page.family("subledger_forward_\(name)_total", "counter", help)
+            for forwarder in forwarders {
+                page.sample(
+                    "subledger_forward_\(name)_total",
+                    [("destination", forwarder.destination.name)],
+                    Double(counter(forwarder.measures).value)
+                )
+            }
         }
     }
 
@@ -105,6 +199,7 @@ extension Service {
             "Documents that wait for the next transaction.",
             Double(committer.waiting)
         )
+        addForwarding(to: &page)
         let condition = projection.condition
         page.counter(
             "subledger_projected_streams_total",

@@ -20,6 +20,12 @@ package final class Service: Sendable {
         package var waitMax = Duration.seconds(30)
         /// How many bytes may be quarantined in a day.
         package var quarantineBytesPerDay = ServiceSettings.quarantineBytesPerDayDefault
+        /// Whom to forward notifications to.
+        package var forward: [ForwardDestination] = []
+        /// How long things take in forwarding.
+        package var forwardTiming = Forwarder.Timing()
+        /// For how long no notification may come.
+        package var silence = Silence.Limits()
         /// The program's version, for its metrics.
         package var version = ""
 
@@ -68,6 +74,7 @@ package final class Service: Sendable {
     let readers: ReadPool
     let auditors: ReadPool
     let feed: Feed
+    let forwarders: [Forwarder]
     let requests = RequestMeasures()
     /// A position up to which the read models are known to show all.
     let shownPosition = Atomic<Int64>(0)
@@ -85,7 +92,7 @@ package final class Service: Sendable {
     ///   - sessions: opens sessions with the rights of each role.
     ///   - log: where it says what it does.
     ///   - now: our clock.
-    /// - Throws: `HTTPError` when it cannot listen.
+    /// - Throws: `HTTPError` when it cannot listen, `HTTPClientError` when it cannot forward.
     package init(
         options: Options,
         verifier: Verifier,
@@ -109,17 +116,31 @@ package final class Service: Sendable {
         )
         let feed = Feed(pool: auditors, connect: sessions.auditor)
         self.feed = feed
+        let forwarders = try options.forward.map { destination in
+            try Forwarder(
+                destination,
+                timing: options.forwardTiming,
+                connect: sessions.appender,
+                report: { Service.note($0, of: destination, log) }
+            )
+        }
+        self.forwarders = forwarders
         var limits = Committer.Limits()
         limits.quarantineBytesPerDay = options.quarantineBytesPerDay
+        // Each delivery would be one: the disk must not fill with what they say.
+        let fullness = Throttle(interval: .seconds(60))
         committer = Committer(
             limits: limits,
             connect: sessions.appender,
             committed: {
                 projection.wake()
                 feed.wake()
+                for forwarder in forwarders { forwarder.wake() }
             },
             quarantineIsFull: { sizeBytes in
+                guard let heldBack = fullness.pass() else { return }
                 log.write(.error, "quarantine_full") { json in
+                    json.member("not_logged", heldBack)
                     json.member("limit_bytes_day", options.quarantineBytesPerDay)
                     json.member("size_bytes", sizeBytes)
                 }
@@ -183,10 +204,32 @@ package final class Service: Sendable {
         lane.stop()
         committer.stop()
         refusals.drain()
+        for forwarder in forwarders { forwarder.finish() }
+        for forwarder in forwarders { forwarder.stop() }
         readers.stop()
         auditors.stop()
         projection.stop()
         return outcome == .drained
+    }
+
+    private static func note(
+        _ trouble: Forwarder.Trouble,
+        of destination: ForwardDestination,
+        _ log: ServiceLog
+    ) {
+        switch trouble {
+        case .unreachable(let reason):
+            log.write(.warning, "forward_unreachable") { json in
+                json.member("destination", destination.name)
+                json.member("error", reason)
+            }
+        case .held(let count, let reason):
+            log.write(.warning, "forward_refused") { json in
+                json.member("destination", destination.name)
+                json.member("waiting_streams", count)
+                json.member("error", reason)
+            }
+        }
     }
 
     private static func note(_ record: AccessRecord, _ log: ServiceLog) {

@@ -28,6 +28,11 @@ enum ConfigCheckCommand {
         if let certificate = settings.tlsCertificate, let key = settings.tlsKey {
             _ = try TLSIdentity(certificateFile: certificate, keyFile: key)
         }
+        for destination in configuration.forward {
+            var client = HTTPClientConfiguration()
+            if let file = destination.trustFile { client.trustAnchors = .file(file) }
+            _ = try HTTPClient(client)
+        }
         let output = Output.standard()
         if arguments.has("--json") {
             try output.line(json(configuration, settings))
@@ -37,6 +42,13 @@ enum ConfigCheckCommand {
             let listen = settings.listen ?? ServiceSettings.listenDefault
             let tls = settings.tlsKey == nil ? "no TLS of its own" : "TLS"
             try output.line("serve would listen on \(listen), \(tls)")
+            for destination in configuration.forward {
+                let types = destination.types.sorted().joined(separator: ", ")
+                try output.line(
+                    "serve would forward \(types.isEmpty ? "all notifications" : types) to "
+                        + "\(destination.name) at \(destination.url)"
+                )
+            }
         }
         try output.flush()
         return .done
@@ -87,10 +99,28 @@ enum ConfigCheckCommand {
             json.endObject()
         }
         json.endArray()
+        json.key("forward")
+        json.beginArray()
+        for destination in configuration.forward { write(destination, to: &json) }
+        json.endArray()
         json.key("service")
         write(settings, to: &json)
         json.endObject()
         return json.text
+    }
+
+    /// Without path and query of the address, where some consumers have a secret.
+    private static func write(_ destination: ForwardDestination, to json: inout JSONWriter) {
+        json.beginObject()
+        json.member("name", destination.name)
+        json.member("origin", destination.url.origin)
+        json.key("types")
+        json.beginArray()
+        for type in destination.types.sorted() { json.string(type) }
+        json.endArray()
+        json.member("ca_file", destination.trustFile)
+        json.member("start_position", destination.startPosition)
+        json.endObject()
     }
 
     private static func write(_ settings: ServiceSettings, to json: inout JSONWriter) {
@@ -112,6 +142,13 @@ enum ConfigCheckCommand {
             "quarantine_bytes_per_day",
             settings.quarantineBytesPerDay ?? ServiceSettings.quarantineBytesPerDayDefault
         )
+        json.member("public_url", settings.publicURL?.origin)
+        let silence = settings.silence ?? Silence.Limits()
+        json.key("silence_hours")
+        json.beginObject()
+        json.member("Production", silence.productionHours)
+        json.member("Sandbox", silence.sandboxHours)
+        json.endObject()
         json.endObject()
     }
 }

@@ -16,11 +16,13 @@ enum DoctorCommand {
                 "also ask the running service there, such as http://127.0.0.1:8080"
             ),
             .flag("--only-url", "ask the running service and look at nothing else"),
+            .value("--ca", "FILE", "PEM file with the authorities to trust for https addresses"),
         ],
         details: """
             Nothing is changed. Exit code 0 when nothing fails, 1 when something does; warnings
-            alone are 0. An https:// address is not asked: this program has no TLS client yet, so
-            neither the certificate nor what a proxy makes of a delivery is checked.
+            alone are 0. Where the configuration has public_url, the address that Apple delivers to
+            is asked too: its certificate must be good, and the path open. From inside that may go
+            another way than from Apple; a test notification shows the whole way.
             """,
         run: run
     )
@@ -31,8 +33,13 @@ enum DoctorCommand {
             throw CommandFailure.usage("--only-url goes with --url URL")
         }
         var diagnoses: [Diagnosis] = []
-        if !arguments.has("--only-url") { diagnoses += try installation(arguments) }
-        if let url = arguments.value("--url") { diagnoses += try endpoint(url) }
+        let check = try endpointCheck(arguments)
+        if !arguments.has("--only-url") { diagnoses += try installation(arguments, check) }
+        if let url = arguments.value("--url") {
+            do throws(HTTPClientError) { diagnoses += check.service(try HTTPURL(url)) } catch {
+                throw CommandFailure.usage("--url takes http://HOST:PORT or https://HOST: \(error)")
+            }
+        }
         let output = Output.standard()
         if arguments.has("--json") {
             var json = JSONWriter(pretty: true)
@@ -63,10 +70,15 @@ enum DoctorCommand {
     }
 
     /// What is wrong with a configuration or a connection is a finding, not the end.
-    private static func installation(_ arguments: Arguments) throws -> [Diagnosis] {
+    private static func installation(
+        _ arguments: Arguments,
+        _ check: EndpointCheck
+    ) throws -> [Diagnosis] {
         var diagnoses: [Diagnosis] = []
         var configuration: Configuration?
         var acceptance = Acceptance()
+        var silence = Silence.Limits()
+        var publicURL: HTTPURL?
         do {
             configuration = try Configuration.find(arguments)
             if let configuration { acceptance = try Acceptance(configuration) }
@@ -75,6 +87,8 @@ enum DoctorCommand {
             if let contradiction = settings.contradiction {
                 throw CommandFailure.input(contradiction)
             }
+            silence = settings.silence ?? silence
+            publicURL = settings.publicURL
             let listen = settings.listen ?? ServiceSettings.listenDefault
             diagnoses.append(Diagnosis("configuration", .ok, "serve would listen on \(listen)"))
         } catch {
@@ -93,7 +107,9 @@ enum DoctorCommand {
                 try database.connect(),
                 isEmbedded: database.server != nil,
                 acceptance: acceptance,
-                now: { .now }
+                now: { .now },
+                silenceLimits: silence,
+                destinations: (configuration?.forward ?? []).map(\.name)
             )
             diagnoses += doctor.examine()
         } catch {
@@ -106,48 +122,26 @@ enum DoctorCommand {
                 )
             )
         }
+        if let publicURL {
+            diagnoses += check.publicAddress(publicURL)
+        } else {
+            diagnoses.append(
+                Diagnosis(
+                    "public",
+                    .warn,
+                    "the address that Apple delivers to is not configured, so it was not asked",
+                    remedy: "set public_url in the section service: https://HOST"
+                )
+            )
+        }
         return diagnoses
     }
 
-    // MARK: - The running service
-
-    private static func endpoint(_ url: String) throws -> [Diagnosis] {
-        if url.hasPrefix("https://") {
-            return [
-                Diagnosis(
-                    "endpoint",
-                    .warn,
-                    "\(url) is not asked: this program has no TLS client yet",
-                    remedy: "curl --fail \(url)/healthz shows whether the certificate is good"
-                )
-            ]
-        }
-        guard let place = HTTPPlace(url) else {
-            throw CommandFailure.usage("--url takes http://HOST:PORT, not “\(url)”")
-        }
-        return ["/healthz", "/readyz"].map { ask(place, url, path: $0) }
-    }
-
-    private static func ask(_ place: HTTPPlace, _ url: String, path: String) -> Diagnosis {
-        let name = path == "/healthz" ? "endpoint" : "ready"
-        do throws(HTTPPlace.Failure) {
-            let status = try place.status(of: path)
-            guard status == 200 else {
-                return Diagnosis(
-                    name,
-                    .fail,
-                    "\(url)\(path) answers \(status)",
-                    remedy: "its log says why"
-                )
-            }
-            return Diagnosis(name, .ok, "\(url)\(path) answers 200")
-        } catch {
-            return Diagnosis(
-                name,
-                .fail,
-                "\(url)\(path): \(error.message)",
-                remedy: "is `subledger serve` running there?"
-            )
-        }
+    private static func endpointCheck(_ arguments: Arguments) throws -> EndpointCheck {
+        var client = HTTPClientConfiguration()
+        if let file = arguments.value("--ca") { client.trustAnchors = .file(file) }
+        client.connectTimeout = .seconds(5)
+        client.wholeTimeout = .seconds(5)
+        return EndpointCheck(client: try HTTPClient(client), now: { .now })
     }
 }

@@ -43,7 +43,9 @@ enum ServeCommand {
         let configuration = try Configuration.find(arguments)
         let acceptance = try Acceptance(arguments, configuration)
         let settings = try ServiceSettings(arguments, configuration)
-        let options = try options(settings)
+        var options = try options(settings)
+        options.forward = configuration?.forward ?? []
+        options.silence = settings.silence ?? options.silence
         let drain = settings.drainSeconds ?? ServiceSettings.drainSecondsDefault
         let database = try Database.open(arguments, configuration)
         try database.refuseUnsafeServer(arguments)

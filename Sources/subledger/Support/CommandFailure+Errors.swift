@@ -15,6 +15,7 @@ extension CommandFailure {
         case let error as AppStoreError: self = .input("\(error)")
         case let error as PostgresError: self = Self.database(error)
         case let error as HTTPError: self = .input("\(error)")
+        case let error as HTTPClientError: self = .input("\(error)")
         case let error as EmbeddedServerError:
             self.init(exitCode: .databaseUnavailable, message: error.message)
         case let error as EventLogError: self = Self.log(error)

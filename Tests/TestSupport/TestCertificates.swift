@@ -1,14 +1,15 @@
-import Crypto
-import Glibc
-import HTTP
+internal import Crypto
+internal import Glibc
+public import HTTP
 
 /// An authority for the certificates of test servers, which no one else trusts.
-struct TestCertificates {
+public struct TestCertificates: Sendable {
     private let issuer: CertificateIssuer
     private let root: [UInt8]
     private let now = Int64(time(nil))
 
-    init(_ name: String = "Test Authority") {
+    /// Makes one; two of the same name have different keys.
+    public init(_ name: String = "Test Authority") {
         let key = SigningKey.generateP256()
         issuer = CertificateIssuer(name: CertificateName(commonName: name), key: key)
         root = issuer.issue(
@@ -24,11 +25,14 @@ struct TestCertificates {
         )
     }
 
-    /// The root as PEM.
-    var anchors: HTTPClientConfiguration.TrustAnchors { .pem(PEM.certificate(root)) }
+    /// The root as PEM text.
+    public var rootPEM: String { PEM.certificate(root) }
+
+    /// The root, for a client that trusts it alone.
+    public var anchors: HTTPClientConfiguration.TrustAnchors { .pem(rootPEM) }
 
     /// A server's certificate with its key; the names are DNS names or IPv4 addresses.
-    func identity(
+    public func identity(
         _ names: [String] = ["localhost", "127.0.0.1"],
         from: Int64 = -3_600,
         to: Int64 = 36_000
