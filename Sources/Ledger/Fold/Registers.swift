@@ -100,9 +100,12 @@ struct Registers: ~Copyable {
         if renewals[last + 1].isInBillingRetryPeriod { troubles.append(Trouble(at: head.at)) }
         guard last >= 0 else { return nil }
         if renewalsRise {
+            let isNewer =
+                renewals[last + 1].signedDate > renewals[last].signedDate
+                && renewals[last + 1].provenance == renewals[last].provenance
             renewalsRise =
                 renewals[last].at <= head.at
-                && renewals[last + 1].wins(over: renewals[last])
+                && (isNewer || renewals[last + 1].wins(over: renewals[last]))
         }
         return renewals[last].signedDate == renewals[last + 1].signedDate
             && renewals[last].digest != renewals[last + 1].digest ? .orderConflict : nil
