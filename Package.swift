@@ -74,6 +74,10 @@ let package = Package(
                 .embedInCode("Entitlement/entitlement_owners.sql"),
                 .embedInCode("BillingRecovery/billing_recovery_tables.sql"),
                 .embedInCode("BillingRecovery/billing_recovery_views.sql"),
+                .embedInCode("ExtensionAudit/extension_comments.sql"),
+                .embedInCode("ExtensionAudit/extension_reports.sql"),
+                .embedInCode("ExtensionAudit/extension_tables.sql"),
+                .embedInCode("ExtensionAudit/extension_views.sql"),
             ],
             swiftSettings: strict
         ),

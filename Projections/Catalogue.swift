@@ -4,7 +4,7 @@
 public enum Catalogue {
     /// Every read model, in the order in which they are built.
     public static let all: [any Projection.Type] = [
-        Entitlement.self, BillingRecovery.self, Churn.self,
+        Entitlement.self, BillingRecovery.self, Churn.self, ExtensionAudit.self,
     ]
 
     /// The read model of that name.
@@ -79,6 +79,30 @@ public enum Catalogue {
             number: 6,
             name: "churn_losses",
             sql: PackageResources.churn_losses_sql
+        ),
+        Definition(
+            projection: ExtensionAudit.name,
+            number: 1,
+            name: "extension_tables",
+            sql: PackageResources.extension_tables_sql
+        ),
+        Definition(
+            projection: ExtensionAudit.name,
+            number: 2,
+            name: "extension_views",
+            sql: PackageResources.extension_views_sql
+        ),
+        Definition(
+            projection: ExtensionAudit.name,
+            number: 3,
+            name: "extension_reports",
+            sql: PackageResources.extension_reports_sql
+        ),
+        Definition(
+            projection: ExtensionAudit.name,
+            number: 4,
+            name: "extension_comments",
+            sql: PackageResources.extension_comments_sql
         ),
     ]
 

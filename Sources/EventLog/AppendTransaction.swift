@@ -43,6 +43,8 @@ struct AppendTransaction {
     let connection: Connection
     let apps: [Int32: AppKey]
     let step: (AppendStep) throws -> Void
+    /// The last positions that some subscriptions must still have.
+    var expected: [SubscriptionKey: Int64] = [:]
 
     /// Writes a batch between BEGIN and COMMIT, which are the caller's.
     ///
@@ -64,6 +66,7 @@ struct AppendTransaction {
             let now = rows.instant(0, 2)
         else { throw EventLogError(.corrupt, "ledger.head has \(rows.count) rows, not one") }
         try step(.headLocked)
+        try checkExpected()
         var kept: [PreparedEvent.Identity: Kept]
         if let foresight, foresight.position == last {
             // Nobody appended since, so what was seen then still holds.
@@ -99,6 +102,20 @@ struct AppendTransaction {
         }
         try insert(conflicts)
         return outcomes
+    }
+
+    /// Refuses to write where somebody appended to a subscription since it was read.
+    private func checkExpected() throws {
+        for (key, position) in expected {
+            let rows = try connection.query(
+                "select coalesce(max(position), 0) from ledger.event"
+                    + " where stream = $1 and app_id = $2",
+                [.text(key.stream), .int(Int64(key.appID))]
+            )
+            guard rows.int(0, 0) == position else {
+                throw EventLogError(.stale, "\(key) has news since it was read")
+            }
+        }
     }
 
     /// Looks a long batch's keys up without holding the head; nil for a short one.
@@ -143,6 +160,13 @@ struct AppendTransaction {
             }
         }
         try step(.factsInserted)
+        for (position, event) in fresh {
+            try event.source.note?.insert(
+                position: position,
+                appID: event.key.appID,
+                connection
+            )
+        }
         try insertMarks(fresh)
         try step(.marksInserted)
 

@@ -1,5 +1,5 @@
 internal import Crypto
-internal import Ledger
+public import Ledger
 public import Postgres
 
 /// The only writer of events.
@@ -16,6 +16,7 @@ public final class Appender {
     private let limit: BatchLimit
     private var references = ReferenceRows()
     private var apps: [Int32: AppKey] = [:]
+    private var expected: [SubscriptionKey: Int64] = [:]
 
     /// Called at each step; tests stop the program there.
     var step: (AppendStep) throws -> Void = { _ in }
@@ -57,6 +58,23 @@ public final class Appender {
             outcomes += try appendBatch(events[start..<end])
         }
         return outcomes
+    }
+
+    /// Writes a few events in one transaction, if some subscriptions have no news since they were
+    /// read: what was decided from what they held still holds then.
+    ///
+    /// - Parameters:
+    ///   - events: at most `limit`.
+    ///   - expected: the last position of each subscription that was read; 0 for an empty one.
+    /// - Returns: what became of each event.
+    /// - Throws: `.stale` where one has news, and nothing was written; else as `append`.
+    public func append(
+        _ events: [NewEvent],
+        expecting expected: [SubscriptionKey: Int64]
+    ) throws(EventLogError) -> [AppendOutcome] {
+        self.expected = expected
+        defer { self.expected = [:] }
+        return try appendBatch(events[...])
     }
 
     /// Keeps a genuine document that could not become an event; the same bytes are kept once.
@@ -212,7 +230,12 @@ extension Appender {
     }
 
     private func attemptOnce(_ events: [PreparedEvent]) throws -> [AppendOutcome] {
-        let transaction = AppendTransaction(connection: connection, apps: apps, step: step)
+        let transaction = AppendTransaction(
+            connection: connection,
+            apps: apps,
+            step: step,
+            expected: expected
+        )
         let foresight = try transaction.foresee(events)
         let outcomes: [AppendOutcome]
         do {

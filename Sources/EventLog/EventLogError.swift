@@ -21,6 +21,8 @@ public struct EventLogError: Error, Hashable, Sendable, CustomStringConvertible 
         case corrupt
         /// An event that cannot be read; the message names its position and stream.
         case unreadable
+        /// A subscription has news since it was read; nothing was written. Read and decide anew.
+        case stale
         /// The caller handed over what the log cannot keep.
         case invalid
     }

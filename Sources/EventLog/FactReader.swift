@@ -57,6 +57,15 @@ struct FactReader {
             ExtensionAnswer(success: $0, effectiveDate: effectiveDate)
         }
         fact.linkedOwner = uuid(&row)
+        let request = uuid(&row)
+        let detail = int32(&row)
+        fact.extensionStep = request.map {
+            ExtensionStep(
+                request: $0,
+                detail: detail ?? 0,
+                until: success == nil ? effectiveDate : nil
+            )
+        }
         fact.transaction = transaction(&row)
         fact.renewal = renewal(&row)
         return Row(key: key, position: position, decoder: decoder, fact: fact)

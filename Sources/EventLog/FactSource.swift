@@ -29,6 +29,14 @@ public struct FactSource: Sendable {
             }
             throw unreadable(event, "names no owner or no instant")
         }
+        if ExtensionNote.exists(for: event.kind) {
+            do {
+                if let note = try ExtensionNote(evidence: evidence.received) { return note.fact }
+            } catch {
+                throw unreadable(event, "cannot be decoded: \(error)")
+            }
+            throw unreadable(event, "names no request or no instant")
+        }
         let kinds = DocumentKind.allCases
         guard evidence.form == .jws, let kind = kinds.first(where: { $0.eventKind == event.kind })
         else {

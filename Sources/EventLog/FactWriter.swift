@@ -57,8 +57,13 @@ struct FactWriter {
         instant(fact.signedAt, "signed_at")
         fields.int32(fact.status)
         fields.bool(fact.extensionAnswer?.success)
-        instant(fact.extensionAnswer?.effectiveDate, "extension_effective_date")
+        instant(
+            fact.extensionAnswer?.effectiveDate ?? fact.extensionStep?.until,
+            "extension_effective_date"
+        )
         fields.uuid(fact.linkedOwner?.bits)
+        fields.uuid(fact.extensionStep?.request.bits)
+        fields.int32(fact.extensionStep?.detail)
         if let transaction = fact.transaction, isKeepable(transaction) {
             write(transaction)
         } else {

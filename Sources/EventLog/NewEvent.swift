@@ -79,6 +79,8 @@ public struct NewEvent: Sendable {
     public var rescindsConsentOf: AppleID?
     /// What of the content could not be decoded, by stable names.
     public var decodeAnomalies: [String]
+    /// What is said of a request to extend; it gets a row of its own beside the event.
+    public var note: ExtensionNote?
 
     /// Makes an event with what every one has; the rest is set afterwards.
     public init(

@@ -28,7 +28,7 @@ public struct Fact: Hashable, Sendable {
     private(set) var trigger: Trigger
     /// Which values this program does not know, beside those of the transaction.
     private var unknowns = UnknownValues()
-    /// Whether there is an answer to an extension request or a link.
+    /// Whether there is a step of an extension request, an answer to one or a link.
     private(set) var hasOwnWord = false
     // Stored beside a flag, not as optionals: reading one field of a wide optional costs a call.
     private(set) var hasTransaction = false
@@ -67,16 +67,25 @@ public struct Fact: Hashable, Sendable {
         get { storedExtensionAnswer }
         set {
             storedExtensionAnswer = newValue
-            hasOwnWord = extensionAnswer != nil || linkedOwner != nil
+            findOwnWord()
         }
     }
     private var storedExtensionAnswer: ExtensionAnswer?
+    /// What one of our own events tells of a request to extend.
+    public var extensionStep: ExtensionStep? {
+        get { storedExtensionStep }
+        set {
+            storedExtensionStep = newValue
+            findOwnWord()
+        }
+    }
+    private var storedExtensionStep: ExtensionStep?
     /// The owner that an operator linked.
     public var linkedOwner: UniqueID? {
         get { storedLinkedOwner }
         set {
             storedLinkedOwner = newValue
-            hasOwnWord = extensionAnswer != nil || linkedOwner != nil
+            findOwnWord()
         }
     }
     private var storedLinkedOwner: UniqueID?
@@ -112,6 +121,10 @@ public struct Fact: Hashable, Sendable {
         trigger = Trigger(kind, nil, nil)
     }
 
+    private mutating func findOwnWord() {
+        hasOwnWord = extensionAnswer != nil || linkedOwner != nil || extensionStep != nil
+    }
+
     private mutating func classify() {
         trigger = Trigger(kind, notificationType, subtype)
         unknowns.set(.type, notificationType?.unknownText != nil)
@@ -141,12 +154,34 @@ public enum EventKind: OpenVocabulary {
     case apiResponse
     /// An operator asked for an extension.
     case extensionRequested
+    /// Our own rules refused it.
+    case extensionRefused
+    /// Another operator approved it.
+    case extensionApproved
+    /// Another operator rejected it.
+    case extensionRejected
+    /// It was about to be sent to Apple.
+    case extensionSubmitted
     /// Apple answered it.
     case extensionAnswered
+    /// Apple's answer did not arrive, or says nothing of what was done.
+    case extensionUnanswered
+    /// What became of one without an answer was found out or decided.
+    case extensionResolved
     /// An operator asked for a mass extension.
     case massExtensionRequested
+    /// Another operator approved it.
+    case massExtensionApproved
+    /// Another operator rejected it.
+    case massExtensionRejected
+    /// It was about to be sent to Apple.
+    case massExtensionSubmitted
     /// Apple answered a mass extension request.
     case massExtensionAnswered
+    /// Apple's answer did not arrive, or says nothing of what was done.
+    case massExtensionUnanswered
+    /// Apple told how far a mass extension is.
+    case massExtensionStatus
     /// An operator linked an owner.
     case ownerLinked
     /// A kind that this program does not know.
@@ -162,9 +197,20 @@ public enum EventKind: OpenVocabulary {
         ("receipt", .receipt),
         ("api_response", .apiResponse),
         ("extension_requested", .extensionRequested),
+        ("extension_refused", .extensionRefused),
+        ("extension_approved", .extensionApproved),
+        ("extension_rejected", .extensionRejected),
+        ("extension_submitted", .extensionSubmitted),
         ("extension_answered", .extensionAnswered),
+        ("extension_unanswered", .extensionUnanswered),
+        ("extension_resolved", .extensionResolved),
         ("mass_extension_requested", .massExtensionRequested),
+        ("mass_extension_approved", .massExtensionApproved),
+        ("mass_extension_rejected", .massExtensionRejected),
+        ("mass_extension_submitted", .massExtensionSubmitted),
         ("mass_extension_answered", .massExtensionAnswered),
+        ("mass_extension_unanswered", .massExtensionUnanswered),
+        ("mass_extension_status", .massExtensionStatus),
         ("owner_linked", .ownerLinked),
     ]
 

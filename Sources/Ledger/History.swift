@@ -18,6 +18,8 @@ public struct History: Hashable, Sendable {
     public var reversals: [RefundReversal] = []
     /// The refunds of seats, in the order of their signatures.
     public var seatRefunds: [SeatRefund] = []
+    /// The requests to extend and the extensions that nobody here asked for, in order.
+    public var extensions: [ExtensionRecord] = []
     /// The transaction whose period began last, as last signed.
     public var latestTransaction: TransactionFact?
     /// The renewal info as last signed.
@@ -48,6 +50,7 @@ public struct History: Hashable, Sendable {
         charges.reset()
         reversals.reset()
         seatRefunds.reset()
+        extensions.reset()
         latestTransaction = nil
         latestRenewal = nil
         latestStatus = nil

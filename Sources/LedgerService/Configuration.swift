@@ -35,6 +35,9 @@ public struct Configuration: Hashable, Sendable {
     /// The apps, in the order of the file.
     public var apps: [App] = []
 
+    /// When others must approve an extension, and the like.
+    public var extensions = ExtensionSettings()
+
     /// How `serve` runs.
     package var service = ServiceSettings()
 

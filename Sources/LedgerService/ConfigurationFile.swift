@@ -50,6 +50,7 @@ extension Configuration {
                 "“\(destination.name)” is there twice; give each destination a name of its own"
             )
         }
+        if let section = reader.object("extensions") { extensions = ExtensionSettings(section) }
         var bundles: Set<String> = []
         for (index, app) in apps.enumerated() where !bundles.insert(app.bundleID).inserted {
             reader.report(

@@ -19,6 +19,7 @@ struct FactTests {
         fact.status = 4
         fact.extensionAnswer = ExtensionAnswer(success: true, effectiveDate: at(3))
         fact.linkedOwner = UniqueID(bits: 99)
+        fact.extensionStep = ExtensionStep(request: UniqueID(bits: 98), detail: 97)
         var transaction = TransactionFact(
             transactionID: AppleID("2000000000000001"),
             signedDate: at(4),
@@ -101,7 +102,13 @@ struct FactTests {
         var withoutRenewal = full
         withoutRenewal.renewal = nil
         let bare = Fact(kind: .receipt, provenance: .receipt, factAt: .latest)
-        let facts = [full, withoutTransaction, withoutRenewal, bare]
+        var request = Fact(kind: .extensionRequested, provenance: .operator, factAt: .latest)
+        request.extensionStep = ExtensionStep(
+            request: UniqueID(bits: 96),
+            detail: 14,
+            until: Timestamp(milliseconds: 1_700_000_000_000)
+        )
+        let facts = [full, withoutTransaction, withoutRenewal, bare, request]
         let events = facts.enumerated().map { Self.event($1, key: "\($0)") }
         _ = try log.appender().append(events)
         let reader = LogReader(try log.connect())

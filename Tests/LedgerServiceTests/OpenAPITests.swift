@@ -82,6 +82,7 @@ import Testing
         let problems: [ServiceProblem] = [
             .parameter("", ""), .notFound(""), .tooLarge(""), .unauthorized, .forbidden(""),
             .tooMany, .address, .busy, .databaseUnavailable, .outOfDate, .behind(1), .failed,
+            .idempotencyMismatch, .selfApproval, .notOpen(""), .appStoreUnavailable(""),
         ]
         // These are never an answer: the connection is cut, or the server below answers.
         let silent: Set<Refusal> = [

@@ -56,6 +56,7 @@ public struct SubscriptionFold {
         workspace.registers.reset()
         workspace.owners.reset()
         workspace.transitions.reset()
+        workspace.hasExtensions = false
         var machine = StateMachine()
         let isSorted = sort(events, &workspace.order)
         var previous = -1
@@ -91,6 +92,7 @@ public struct SubscriptionFold {
         FailureFinder(rules: rules.rules)
             .append(to: &history.failures, workspace.registers, events)
         summarise(events, &workspace, &history)
+        if workspace.hasExtensions { ExtensionRecords.append(to: &history, events) }
     }
 
     /// Puts the places of the events in the total order; true where they stand in it already.
@@ -160,7 +162,11 @@ public struct SubscriptionFold {
             )
             history.note(isOdd ? .unexpectedTransition : nil, position)
         }
+        if head.trigger == .extended || head.trigger == .other {
+            noteExtension(events, place, &workspace)
+        }
         if events[place].fact.hasOwnWord {
+            if events[place].fact.extensionStep != nil { workspace.hasExtensions = true }
             if let answer = events[place].fact.extensionAnswer, answer.success,
                 let date = answer.effectiveDate
             {
@@ -172,6 +178,14 @@ public struct SubscriptionFold {
         }
         history.note(oddity(events, place, head), position)
         if events[place].fact.hasUnknownValue { history.note(.unknownValue, position) }
+    }
+
+    /// Remembers that there is a notice of an extension, or of one that could not be.
+    private func noteExtension(_ events: Events, _ place: Int, _ workspace: inout Workspace) {
+        switch events[place].fact.notificationType {
+        case .renewalExtended, .renewalExtension: workspace.hasExtensions = true
+        default: break
+        }
     }
 
     /// What the registers say at the end of all facts.

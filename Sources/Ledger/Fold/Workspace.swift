@@ -7,6 +7,8 @@ struct Workspace: ~Copyable {
     var charges = Pool(like: Charge.sample)
     /// The places of the events in the total order, where they do not stand in it.
     var order = Pool<Int>()
+    /// Whether any event is about an extension; most subscriptions have none.
+    var hasExtensions = false
 }
 
 /// Keeps the memory of a fold from one stream to the next.

@@ -55,7 +55,7 @@ public struct ReadModelError: Error, Hashable, Sendable, CustomStringConvertible
             let code: Code =
                 switch error.code {
                 case .unreadable: .unreadableEvent
-                case .unavailable, .temporary, .unknownOutcome: .unavailable
+                case .unavailable, .temporary, .unknownOutcome, .stale: .unavailable
                 case .schema: .schema
                 case .database, .corrupt, .invalid: .database
                 }

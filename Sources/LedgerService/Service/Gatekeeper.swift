@@ -89,6 +89,11 @@ package final class Gatekeeper: Sendable {
         return .admitted(id: found.id, role: found.role)
     }
 
+    /// What a token that was read is for, which is whom its holder acts as.
+    func name(ofToken id: String) -> String? {
+        state.withLock { state in state.tokens.first { $0.id == id }?.name }
+    }
+
     /// Has the tokens read again at the next request.
     package func forget() { state.withLock { $0.readAt = nil } }
 

@@ -41,7 +41,30 @@ extension Service {
             open(.get, path) { service, request in
                 switch service.admission(of: request, roles) {
                 case .refused(let response): .answer(response)
-                case .admitted(let role): try handler(service, request, role)
+                case .admitted(_, let role): try handler(service, request, role)
+                }
+            }
+        }
+        func act(
+            _ path: String,
+            _ handler: @escaping @Sendable (Service, HTTPRequest, ExtensionActor) throws -> Answer
+        ) -> Route {
+            open(
+                .post,
+                path,
+                bodyLimitBytes: extensionBodyMaxBytes,
+                contentTypes: ["application/json"]
+            ) { service, request in
+                switch service.admission(of: request, [.operator]) {
+                case .refused(let response): return .answer(response)
+                case .admitted(let id, let role):
+                    let actor = ExtensionActor(
+                        tokenName: service.gatekeeper.name(ofToken: id) ?? id,
+                        id: id,
+                        role: role.rawValue,
+                        address: service.client(request).description
+                    )
+                    return try handler(service, request, actor)
                 }
             }
         }
@@ -71,6 +94,12 @@ extension Service {
             query("/v1/events/{position}/evidence", [.auditor]) { service, request, _ in
                 try service.evidence(request)
             },
+            query("/v1/extensions", [.auditor]) { service, request, _ in
+                try service.extensionAudit(request)
+            },
+            act("/v1/extensions") { try $0.requestExtension($1, $2) },
+            act("/v1/extensions/{request}/decision") { try $0.decideExtension($1, $2) },
+            act("/v1/extensions/{request}/resolution") { try $0.resolveExtension($1, $2) },
         ]
     }
 
@@ -90,7 +119,7 @@ extension Service {
 
     /// Whether a request may ask.
     private enum RequestAdmission {
-        case admitted(APIToken.Role)
+        case admitted(id: String, APIToken.Role)
         case refused(HTTPResponse)
     }
 
@@ -116,8 +145,8 @@ extension Service {
                 ? .seconds(86_400) : Gatekeeper.ageMaxAway
         )
         switch verdict {
-        case .admitted(_, let role):
-            guard !roles.contains(role) else { return .admitted(role) }
+        case .admitted(let id, let role):
+            guard !roles.contains(role) else { return .admitted(id: id, role) }
             let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
             return .refused(.problem(ServiceProblem.forbidden(wanted).problem))
         case .unknown:

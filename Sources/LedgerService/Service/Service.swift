@@ -26,6 +26,10 @@ package final class Service: Sendable {
         package var forwardTiming = Forwarder.Timing()
         /// For how long no notification may come.
         package var silence = Silence.Limits()
+        /// What reaches Apple for extensions; nil where no key is set up.
+        package var extensionGateway: (any ExtensionGateway)?
+        /// When others must approve an extension, and the like.
+        package var extensions = ExtensionSettings()
         /// The program's version, for its metrics.
         package var version = ""
 
@@ -73,6 +77,9 @@ package final class Service: Sendable {
     let gatekeeper: Gatekeeper
     let readers: ReadPool
     let auditors: ReadPool
+    /// Where extensions are done: its threads may wait for Apple.
+    let desk: ReadPool
+    let appendingSession: @Sendable () throws -> Connection
     let feed: Feed
     let forwarders: [Forwarder]
     let requests = RequestMeasures()
@@ -114,6 +121,8 @@ package final class Service: Sendable {
             connect: sessions.auditor,
             failed: failed
         )
+        desk = ReadPool(size: 2, connect: sessions.auditor, failed: failed)
+        appendingSession = sessions.appender
         let feed = Feed(pool: auditors, connect: sessions.auditor)
         self.feed = feed
         let forwarders = try options.forward.map { destination in
@@ -208,6 +217,7 @@ package final class Service: Sendable {
         for forwarder in forwarders { forwarder.stop() }
         readers.stop()
         auditors.stop()
+        desk.stop()
         projection.stop()
         return outcome == .drained
     }

@@ -89,6 +89,30 @@ struct ServiceProblem: Error, Hashable, Sendable {
         )
     }
 
+    /// The key of a request was used for another one.
+    static let idempotencyMismatch = ServiceProblem(
+        422,
+        "idempotency_mismatch",
+        "This Idempotency-Key was used for another request."
+    )
+
+    /// Who approves is who asked.
+    static let selfApproval = ServiceProblem(
+        403,
+        "self_approval",
+        "Who asked for an extension cannot approve it."
+    )
+
+    /// A request to extend is not in the state for that.
+    static func notOpen(_ what: String) -> ServiceProblem {
+        ServiceProblem(409, "not_open", "The request is not in the state for that.", what)
+    }
+
+    /// Apple's server cannot be asked.
+    static func appStoreUnavailable(_ what: String) -> ServiceProblem {
+        ServiceProblem(503, "app_store_unavailable", "Apple cannot be asked now.", what)
+    }
+
     /// Something else went wrong; the log has it under the request's id.
     static let failed = ServiceProblem(
         500,

@@ -60,6 +60,7 @@ enum ServeCommand {
         let projector = database.sessions(as: .projector)
         let reader = database.sessions(as: .reader)
         let auditor = database.sessions(as: .auditor)
+        options.extensions = configuration?.extensions ?? options.extensions
         let service = try Service(
             options: options,
             verifier: Verifier(

@@ -39,7 +39,7 @@ extension CommandFailure {
         let state = error.sqlState ?? ""
         let exitCode: ExitCode =
             switch error.code {
-            case .unavailable, .unknownOutcome, .temporary: .databaseUnavailable
+            case .unavailable, .unknownOutcome, .temporary, .stale: .databaseUnavailable
             case .schema: .schema
             case .database: exitCode(sqlState: state, isAway: false)
             case .corrupt, .unreadable: .integrity

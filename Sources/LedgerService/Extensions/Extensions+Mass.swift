@@ -1,0 +1,228 @@
+internal import AppStore
+internal import EventLog
+public import Ledger
+internal import Postgres
+
+/// What an operator wants extended for all active subscribers of a product.
+public struct MassExtensionWish: Hashable, Sendable {
+    /// The app.
+    public var bundleID: String
+    /// Which of Apple's servers.
+    public var environment: Environment
+    /// The product.
+    public var productID: String
+    /// The storefronts as ISO 3166-1 alpha-3; empty for all.
+    public var storefronts: [String] = []
+    /// What is the same as for one subscription; its `subscription` says nothing.
+    public var wish: ExtensionWish
+
+    /// Wishes for a mass extension.
+    public init(
+        bundleID: String,
+        environment: Environment,
+        productID: String,
+        storefronts: [String],
+        wish: ExtensionWish
+    ) {
+        self.bundleID = bundleID
+        self.environment = environment
+        self.productID = productID
+        self.storefronts = storefronts
+        self.wish = wish
+    }
+}
+
+extension Extensions {
+    /// Asks for an extension of all active subscribers of a product.
+    ///
+    /// - Returns: what became of it; the totals come later, see `massStatus`.
+    /// - Throws: `ExtensionProblem` where nothing is recorded; `EventLogError`.
+    public func requestMass(
+        _ wish: MassExtensionWish,
+        by actor: ExtensionActor
+    ) throws -> ExtensionResult {
+        try check(wish.wish, actor)
+        try check(wish.productID, "product", 200)
+        for storefront in wish.storefronts {
+            let isCode = storefront.utf8.count == 3 && storefront.utf8.allSatisfy { 65...90 ~= $0 }
+            guard isCode else {
+                throw ExtensionProblem.unusable(
+                    field: "storefront",
+                    want: "three letters such as USA, not “\(storefront.prefix(20))”"
+                )
+            }
+        }
+        let app = AppKey(bundleID: wish.bundleID, environment: wish.environment)
+        guard let known = try LogReader(reading).apps().first(where: { $0.value == app }) else {
+            throw ExtensionProblem.unknownSubscription(wish.bundleID)
+        }
+        if let before = try massReplay(wish, actor) { return before }
+        let request = UniqueID.random()
+        var note = ExtensionNote(
+            .massExtensionRequested,
+            app: app,
+            stream: "mass:\(request)",
+            request: request,
+            at: now()
+        )
+        fill(&note, wish.wish, actor)
+        note[text: "product_id"] = wish.productID
+        if !wish.storefronts.isEmpty {
+            note[text: "storefronts"] = wish.storefronts.joined(separator: ",")
+        }
+        note[bool: "fresh_status"] = false
+        note[text: "binding"] = Self.binding(of: note)
+        note[text: "approval_rule"] = settings.approvalRule(
+            days: wish.wish.days,
+            reason: wish.wish.reason,
+            used: 0,
+            isMass: true
+        )
+        try pause(.decided)
+        var result = ExtensionResult(note, nil)
+        guard !wish.wish.isDryRun else {
+            result.isDryRun = true
+            return result
+        }
+        let expected = [SubscriptionKey(appID: known.key, stream: note.stream): Int64(0)]
+        guard note[text: "approval_rule"] == nil else {
+            try append([note], expecting: expected)
+            return result
+        }
+        guard let gateway else { throw ExtensionProblem.noGateway }
+        try append([note, submission(of: note, attempt: 1)], expecting: expected)
+        try pause(.requested)
+        return try sendMass(note, attempt: 1, through: gateway, result)
+    }
+
+    /// Asks Apple how far a mass extension is, and records what it says.
+    ///
+    /// For a request without an answer this is what settles it: Apple knows it, or is told again
+    /// under the same identifier, which Apple takes for the same request.
+    public func massStatus(_ request: UniqueID) throws -> MassExtensionStanding {
+        guard let gateway else { throw ExtensionProblem.noGateway }
+        let (asked, _, record) = try read(request)
+        guard asked.kind == .massExtensionRequested, record.submitted != nil,
+            record.outcome == .accepted || record.outcome == .unknown
+        else {
+            throw ExtensionProblem.notOpen(
+                "there is nothing to ask: it is \(record.outcome.rawValue)"
+            )
+        }
+        let product = asked[text: "product_id"] ?? ""
+        let reply = gateway.massStatus(of: product, request: request, in: asked.app)
+        let answer = MassExtensionStanding(reply)
+        if answer.isKnown {
+            if record.outcome == .unknown {
+                var settled = step(.extensionResolved, of: asked)
+                settled[text: "resolution"] = "extended"
+                settled[text: "note"] = "Apple knows the request"
+                try append([settled])
+            }
+            var note = step(.massExtensionStatus, of: asked)
+            note[int: "http_status"] = reply.httpStatus.map { Int64($0) }
+            note[bool: "complete"] = answer.isComplete
+            note[instant: "complete_date"] = answer.completeDate
+            note[int: "succeeded_count"] = answer.succeeded
+            note[int: "failed_count"] = answer.failed
+            try append([note])
+        } else if answer.isUnknownToApple, record.outcome == .unknown, record.attempts < 2 {
+            let attempt = Int64(record.attempts) + 1
+            try append([submission(of: asked, attempt: attempt)])
+            _ = try sendMass(
+                asked,
+                attempt: attempt,
+                through: gateway,
+                ExtensionResult(asked, nil)
+            )
+        }
+        return answer
+    }
+
+    /// Sends a mass request that is in the log, and records what came back.
+    func sendMass(
+        _ request: ExtensionNote,
+        attempt: Int64,
+        through gateway: any ExtensionGateway,
+        _ result: ExtensionResult
+    ) throws -> ExtensionResult {
+        let order = ExtensionOrder(
+            days: Int(request[int: "days"] ?? 0),
+            reason: ExtensionReason(rawValue: Int(request[int: "reason_code"] ?? 0)) ?? .undeclared,
+            request: request.request
+        )
+        let storefronts = request[text: "storefronts"]?.split(separator: ",").map(String.init)
+        let reply = gateway.extendAll(
+            of: request[text: "product_id"] ?? "",
+            storefronts: storefronts ?? [],
+            order,
+            in: request.app
+        )
+        try pause(.answered)
+        let note = answer(reply, to: request, attempt: attempt, gateway.keyID)
+        try append([note])
+        try pause(.recorded)
+        var result = result
+        result.take(note)
+        return result
+    }
+
+    private func massReplay(
+        _ wish: MassExtensionWish,
+        _ actor: ExtensionActor
+    ) throws -> ExtensionResult? {
+        guard let key = wish.wish.idempotencyKey else { return nil }
+        let found = try ExtensionNote.rows(
+            isRequest: true,
+            where: "n.idempotency_key = $1 and n.operator_authenticated = $2",
+            [.text(key), .text(actor.authenticated)],
+            reading
+        )
+        guard let (_, note) = found.first else { return nil }
+        guard note[text: "product_id"] == wish.productID,
+            note[int: "days"] == Int64(wish.wish.days), note[text: "ticket"] == wish.wish.ticket
+        else { throw ExtensionProblem.idempotencyMismatch }
+        var result = try status(of: note.request)
+        result.isRepeated = true
+        return result
+    }
+}
+
+/// What Apple says of a mass extension.
+public struct MassExtensionStanding: Hashable, Sendable {
+    /// Whether Apple knows the request.
+    public var isKnown = false
+    /// Whether Apple says that it knows no such request.
+    public var isUnknownToApple = false
+    /// Whether all is done.
+    public var isComplete = false
+    /// When it was.
+    public var completeDate: Timestamp?
+    /// How many were extended.
+    public var succeeded: Int64?
+    /// How many were not.
+    public var failed: Int64?
+    /// Apple's HTTP status.
+    public var httpStatus: Int?
+    /// Apple's error, or why there is no answer.
+    public var failure: String?
+
+    init(_ reply: ExtensionReply) {
+        httpStatus = reply.httpStatus
+        failure = reply.failure
+        guard let status = reply.httpStatus else { return }
+        let document = try? JSONDocument(reply.body)
+        guard (200..<300).contains(status), let document else {
+            isUnknownToApple = status == 404
+            failure = document?["errorMessage"]?.text ?? "HTTP \(status)"
+            return
+        }
+        isKnown = true
+        isComplete = document["complete"]?.bool ?? false
+        succeeded = (try? document["succeededCount"]?.int64()) ?? nil
+        failed = (try? document["failedCount"]?.int64()) ?? nil
+        if let date = (try? document["completeDate"]?.int64()) ?? nil {
+            completeDate = Timestamp(milliseconds: date)
+        }
+    }
+}
