@@ -8,7 +8,7 @@ internal import Postgres
 struct FactWriter {
     /// The row's fields after the position.
     private(set) var fields = RowBuffer()
-    private var anomalies: [String]
+    private(set) var anomalies: [String]
 
     /// Encodes a fact, or that there is none to fold.
     init(_ event: NewEvent, appID: Int32, decoder: Int16) {

@@ -13,6 +13,12 @@ public struct LogAudit {
         public var position: Int64
         /// What is wrong, in words.
         public var description: String
+
+        /// Names what is wrong.
+        public init(position: Int64, description: String) {
+            self.position = position
+            self.description = description
+        }
     }
 
     /// What an audit found.

@@ -43,6 +43,7 @@ enum Program {
         AuditExtensionsCommand.command,
         AuditCommands.head,
         AuditCommands.verify,
+        AuditCommands.record,
         SimulateCommand.command,
         SimulateServeCommand.command,
         DoctorCommand.command,

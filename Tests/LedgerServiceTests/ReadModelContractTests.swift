@@ -21,16 +21,7 @@ import Testing
           known_to_position bigint, app_id integer
 
         billing_recovery_now: original_transaction_id text, environment text, bundle_id text,
-          product_id text, app_account_token uuid, state text, entitled boolean, entitled_apple
-          boolean, access_until timestamptz, cause text, renewal_intent text, opened_at
-          timestamptz, expires_date timestamptz, grace_from timestamptz, grace_until
-          timestamptz, grace_source text, grace_exhausted_at timestamptz, retry_deadline
-          timestamptz, days_unpaid_access numeric, amount_at_risk bigint, currency text,
-          was_trial_conversion boolean, opening_position bigint, positions bigint[],
-          known_to_position bigint, app_id integer
-
-        billing_recovery_now_sandbox: original_transaction_id text, environment text, bundle_id
-          text, product_id text, app_account_token uuid, state text, entitled boolean,
+          product_id text, app_account_token uuid, state text, entitled boolean,
           entitled_apple boolean, access_until timestamptz, cause text, renewal_intent text,
           opened_at timestamptz, expires_date timestamptz, grace_from timestamptz, grace_until
           timestamptz, grace_source text, grace_exhausted_at timestamptz, retry_deadline
@@ -38,27 +29,37 @@ import Testing
           was_trial_conversion boolean, opening_position bigint, positions bigint[],
           known_to_position bigint, app_id integer
 
+        billing_recovery_now_sandbox: original_transaction_id text, environment text,
+          bundle_id text, product_id text, app_account_token uuid, state text, entitled
+          boolean, entitled_apple boolean, access_until timestamptz, cause text,
+          renewal_intent text, opened_at timestamptz, expires_date timestamptz, grace_from
+          timestamptz, grace_until timestamptz, grace_source text, grace_exhausted_at
+          timestamptz, retry_deadline timestamptz, days_unpaid_access numeric, amount_at_risk
+          bigint, currency text, was_trial_conversion boolean, opening_position bigint,
+          positions bigint[], known_to_position bigint, app_id integer
+
         billing_recovery_rate(since date, until date, by text, zone text, environment text,
           as_of timestamptz, bundle_id text): cohort_start date, cohort_until date,
-          all_currencies boolean, currency text, failures bigint, open bigint, recovered bigint,
-          recovered_in_grace bigint, recovered_after_grace bigint, cancelled bigint, expired
-          bigint, unknown bigint, recovery_rate numeric, in_grace_share numeric, trial_failures
-          bigint, trial_recovered bigint, amount_at_risk numeric, amount_recovered numeric,
-          amount_recovery_rate numeric, matured boolean, known_to_position bigint
+          all_currencies boolean, currency text, failures bigint, open bigint, recovered
+          bigint, recovered_in_grace bigint, recovered_after_grace bigint, cancelled bigint,
+          expired bigint, unknown bigint, recovery_rate numeric, in_grace_share numeric,
+          trial_failures bigint, trial_recovered bigint, amount_at_risk numeric,
+          amount_recovered numeric, amount_recovery_rate numeric, matured boolean,
+          known_to_position bigint
 
         churn_by_cause(from_date date, to_date date, zone text, environment text, as_of
           timestamptz, target_currency text): month date, cause text, currency text,
           access_churn bigint, final_churn bigint, final_unconfirmed bigint, price_influenced
-          bigint, extended bigint, tenure_days_mean numeric, mrr_lost numeric, known_to_position
-          bigint
+          bigint, extended bigint, tenure_days_mean numeric, mrr_lost numeric,
+          known_to_position bigint
 
         churn_monthly(from_date date, to_date date, zone text, environment text, as_of
           timestamptz): month date, product_id text, currency text, active_start bigint,
           new_paid bigint, trial_converted bigint, reactivated bigint, recovered bigint,
           switched_in bigint, churn_voluntary bigint, churn_involuntary bigint, churn_price
           bigint, churn_product bigint, churn_refund bigint, churn_other bigint,
-          lapsed_unconfirmed bigint, switched_out bigint, corrections bigint, active_end bigint,
-          access_churn bigint, churned_of_start bigint, churned_of_start_any bigint,
+          lapsed_unconfirmed bigint, switched_out bigint, corrections bigint, active_end
+          bigint, access_churn bigint, churned_of_start bigint, churned_of_start_any bigint,
           gross_churn_rate numeric, net_churn_rate numeric, reactivated_returning bigint,
           reactivated_new_run bigint, reactivated_win_back bigint, known_to_position bigint,
           at_risk_intent bigint, at_risk_billing bigint, at_risk_grace bigint, at_risk_price
@@ -69,16 +70,66 @@ import Testing
           bigint, opportunity bigint, retained bigint, retention_rate numeric, mature boolean,
           known_to_position bigint, currency text, retained_revenue numeric
 
-        lifecycle: original_transaction_id text, environment text, bundle_id text, effective_at
-          timestamptz, kind text, cause text, active_delta integer, product_id text, plan_period
-          text, currency text, storefront text, offer text, price_milliunits bigint, quantity
-          bigint, mrr_milliunits bigint, mrr_delta bigint, mrr_movement text, amount_milliunits
-          bigint, confidence text, spell integer, paid_periods integer, tenure_days integer,
-          active_since timestamptz, held_since timestamptz, related_at timestamptz,
-          price_influenced boolean, extended boolean, charged_at timestamptz[], paid_ordinals
-          integer[], positions bigint[], known_to_position bigint, sequence integer, app_id
-          integer, standard_mrr_milliunits bigint, standard_mrr_delta bigint, risk_delta
-          integer, paid_amounts bigint[], succeeds text
+        extension_audit: original_transaction_id text, environment text, bundle_id text,
+          outcome text, scope text, requested_by text, operator_authenticated text,
+          operator_claimed text, requester_role text, authn_method text, on_behalf_of text,
+          approved_by text, approver_role text, rejected_by text, service_identity text,
+          apple_key_id text, client_ip text, session_id text, os_user text, host text,
+          database_role text, channel text, requested_at timestamptz, approved_at timestamptz,
+          rejected_at timestamptz, submitted_at timestamptz, acked_at timestamptz,
+          confirmed_at timestamptz, apple_signed_at timestamptz, apple_effective_at
+          timestamptz, clock_source text, apple_reason_code integer, apple_reason text,
+          internal_reason text, justification text, ticket_system text, ticket_id text,
+          ticket_url text, incident_id text, policy_version integer, chain_id text,
+          transaction_id text, web_order_line_item_id text, product_id text, owner uuid,
+          ownership text, storefront text, mass_request_id uuid, days_requested integer,
+          expires_before timestamptz, expires_before_position bigint, state_before text,
+          expires_acked timestamptz, expires_confirmed timestamptz, expires_confirmed_position
+          bigint, days_effective numeric, state_after text, extensions_365d_before_chain
+          integer, extensions_365d_before_owner integer, budget_rule_version integer,
+          override_by text, counts_from timestamptz, request_identifier uuid, http_status
+          integer, apple_error_code bigint, apple_error_message text, transport_failure text,
+          raw_body_hash text, raw_body_position bigint, attempt integer, latency_ms bigint,
+          status text, contradiction boolean, resolution text, resolved_by text, refusal_rule
+          text, ineligible_rule text, approval_rule text, fresh_status boolean,
+          attempt_ineligible boolean, notification_uuid text, requested_position bigint,
+          approved_position bigint, submitted_position bigint, answered_position bigint,
+          confirmed_position bigint, evidence_positions bigint[], is_open boolean, at
+          timestamptz, sequence integer, known_to_position bigint, app_id integer
+
+        extension_budget: original_transaction_id text, environment text, bundle_id text,
+          owner uuid, used_subscription bigint, used_owner bigint, used bigint, remaining
+          bigint, more_from timestamptz, app_id integer
+
+        extension_budget_at(instant timestamptz): original_transaction_id text, environment
+          text, bundle_id text, owner uuid, used_subscription bigint, used_owner bigint, used
+          bigint, remaining bigint, more_from timestamptz, app_id integer
+
+        extension_monthly(from_date date, to_date date, zone text, environment text): month
+          date, apple_reason text, operator text, requests bigint, granted bigint,
+          days_granted numeric, refused_locally bigint, refused_by_apple bigint, unsettled
+          bigint, external bigint
+
+        lifecycle: original_transaction_id text, environment text, bundle_id text,
+          effective_at timestamptz, kind text, cause text, active_delta integer, product_id
+          text, plan_period text, currency text, storefront text, offer text, price_milliunits
+          bigint, quantity bigint, mrr_milliunits bigint, mrr_delta bigint, mrr_movement text,
+          amount_milliunits bigint, confidence text, spell integer, paid_periods integer,
+          tenure_days integer, active_since timestamptz, held_since timestamptz, related_at
+          timestamptz, price_influenced boolean, extended boolean, charged_at timestamptz[],
+          paid_ordinals integer[], positions bigint[], known_to_position bigint, sequence
+          integer, app_id integer, standard_mrr_milliunits bigint, standard_mrr_delta bigint,
+          risk_delta integer, paid_amounts bigint[], succeeds text
+
+        mass_extension: request_identifier uuid, environment text, bundle_id text, product_id
+          text, storefronts text[], days_requested integer, apple_reason_code integer,
+          ticket_id text, justification text, requested_by text, operator_claimed text,
+          on_behalf_of text, approved_by text, requested_at timestamptz, submitted_at
+          timestamptz, outcome text, complete boolean, complete_date timestamptz, summary_at
+          timestamptz, status_asked_at timestamptz, succeeded_count bigint, failed_count
+          bigint, own_succeeded_count bigint, own_failed_count bigint, succeeded_differs
+          boolean, failed_differs boolean, evidence_positions bigint[], summary_position
+          bigint, app_id integer
 
         mrr_monthly(from_date date, to_date date, zone text, environment text, as_of
           timestamptz, target_currency text): month date, product_id text, currency text,
@@ -89,18 +140,27 @@ import Testing
           standard_mrr_start numeric, standard_mrr_end numeric
 
         owner_subscription: app_account_token uuid, original_transaction_id text, app_id
-          integer, via text, is_linked boolean, owned_from timestamptz, owned_until timestamptz
+          integer, via text, is_linked boolean, owned_from timestamptz, owned_until
+          timestamptz
 
         refund_rate(from_date date, to_date date, zone text, environment text, as_of
           timestamptz, target_currency text): month date, product_id text, currency text,
-          charges bigint, charged numeric, refunded_of_charges numeric, refund_rate_by_purchase
-          numeric, refunds bigint, refunded numeric, reversed numeric, refund_rate_by_refund
-          numeric, known_to_position bigint
+          charges bigint, charged numeric, refunded_of_charges numeric,
+          refund_rate_by_purchase numeric, refunds bigint, refunded numeric, reversed numeric,
+          refund_rate_by_refund numeric, known_to_position bigint
 
         trial_conversion(from_date date, to_date date, zone text, environment text, as_of
           timestamptz): month date, product_id text, started bigint, converted bigint,
           lost_voluntary bigint, lost_billing bigint, lost_other bigint, lost_unconfirmed
-          bigint, open bigint, conversion_rate numeric, mature boolean, known_to_position bigint
+          bigint, open bigint, conversion_rate numeric, mature boolean, known_to_position
+          bigint
+
+        unattributed_extension: original_transaction_id text, environment text, bundle_id
+          text, product_id text, storefront text, owner uuid, ownership text, confirmed_at
+          timestamptz, expires_before timestamptz, expires_confirmed timestamptz,
+          days_effective numeric, state_before text, notification_uuid text,
+          confirmed_position bigint, evidence_positions bigint[], known_to_position bigint,
+          app_id integer
 
         unattributed_subscription: original_transaction_id text, environment text, bundle_id
           text, product_id text, subscription_group_identifier text, ownership text,
@@ -131,7 +191,7 @@ import Testing
     @Test func whatIsPublishedKeepsItsColumnsAndTypes() throws {
         let log = try LogFixture()
         let names = Self.contracts.map { String($0.prefix { $0 != "(" && $0 != ":" }) }
-        #expect(names.count == 14)
+        #expect(names.count == 20)
         let rows = try log.connection.query(
             """
             select p.proname || '(' || string_agg(a.name || ' ' || format_type(a.type, null), ', '
@@ -170,8 +230,8 @@ import Testing
             from pg_class c
             join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
             where c.relnamespace = 'read_model'::regnamespace
-                and c.relname ~ '^(billing|unattributed|lifecycle|owner)_?'
-                and c.relname !~ '(_g1|_live)$' and c.relkind in ('p', 'v')
+                and c.relname ~ '^(billing|unattributed|lifecycle|owner|mass_extension|extension)_?'
+                and c.relname !~ '(_g1|_live|_explained)$' and c.relkind in ('p', 'v')
                 and col_description(c.oid, a.attnum) is null
             order by 1
             """
@@ -197,7 +257,7 @@ import Testing
     private static let tables = [
         ("entitlement", "subscription"), ("entitlement", "entitlement_interval"),
         ("entitlement", "subscription_owner"), ("billing_recovery", "billing_episode"),
-        ("churn", "lifecycle_moment"),
+        ("churn", "lifecycle_moment"), ("extension_audit", "extension_record"),
     ]
 
     private func rows(_ log: LogFixture, _ projection: String, _ table: String) throws -> [String] {

@@ -72,6 +72,11 @@ public struct ExtensionResult: Hashable, Sendable {
     /// Takes over an answer that was just recorded.
     mutating func take(_ answer: ExtensionNote) {
         note(answer)
+        if answer.kind == .extensionRefused {
+            outcome = .refusedLocally
+            detail = answer[text: "failure"]
+            return
+        }
         attempts = Int(answer[int: "attempt"] ?? 1)
         switch answer[bool: "success"] {
         case true?:
@@ -99,7 +104,6 @@ struct AppleVerdict {
     /// After any other answer, and after none, Apple may have done it.
     init(_ reply: ExtensionReply) {
         guard let status = reply.httpStatus else {
-            success = reply.wasNotSent ? false : nil
             failure = reply.failure ?? "no answer arrived"
             return
         }

@@ -84,11 +84,13 @@ public enum ExtensionRule: String, Hashable, Sendable, CaseIterable {
     case duplicateTicket = "duplicate_ticket"
     /// Apple could not be asked how it stands.
     case statusUnavailable = "status_unavailable"
+    /// It could not be sent to Apple, for sure.
+    case notSent = "not_sent"
 
     /// Whether `attemptIneligible` lets it pass: then Apple says what it thinks.
     public var isApples: Bool {
         switch self {
-        case .inProgress, .duplicateTicket, .statusUnavailable, .notAutoRenewable: false
+        case .inProgress, .duplicateTicket, .statusUnavailable, .notAutoRenewable, .notSent: false
         default: true
         }
     }
@@ -113,6 +115,7 @@ public enum ExtensionRule: String, Hashable, Sendable, CaseIterable {
                 + "allows two"
         case .inProgress: "another request for it is not settled; see: subledger extend status"
         case .duplicateTicket: "it was extended on this ticket before; say so if that is meant"
+        case .notSent: "it could not be sent to Apple; nothing was done, so ask again"
         case .statusUnavailable: "Apple could not be asked how it stands now"
         }
     }

@@ -192,8 +192,16 @@ public final class Extensions {
         )
         let reply = gateway.extend(request.stream, order, in: request.app)
         try pause(.answered)
-        var note = answer(reply, to: request, attempt: attempt, gateway.keyID)
-        note.at = now()
+        let note: ExtensionNote
+        if reply.wasNotSent, attempt == 1 {
+            // It never left, and nobody has to wonder what became of it.
+            var refused = step(.extensionRefused, of: request)
+            refused[text: "rule"] = ExtensionRule.notSent.rawValue
+            refused[text: "failure"] = reply.failure
+            note = refused
+        } else {
+            note = answer(reply, to: request, attempt: attempt, gateway.keyID)
+        }
         try append([note])
         try pause(.recorded)
         var result = result

@@ -46,16 +46,18 @@ extension Service {
             }
         }
         func act(
+            _ method: HTTPMethod,
             _ path: String,
+            _ role: APIToken.Role,
             _ handler: @escaping @Sendable (Service, HTTPRequest, ExtensionActor) throws -> Answer
         ) -> Route {
             open(
-                .post,
+                method,
                 path,
-                bodyLimitBytes: extensionBodyMaxBytes,
-                contentTypes: ["application/json"]
+                bodyLimitBytes: method == .get ? 0 : extensionBodyMaxBytes,
+                contentTypes: method == .get ? [] : ["application/json"]
             ) { service, request in
-                switch service.admission(of: request, [.operator]) {
+                switch service.admission(of: request, [role]) {
                 case .refused(let response): return .answer(response)
                 case .admitted(let id, let role):
                     let actor = ExtensionActor(
@@ -94,12 +96,14 @@ extension Service {
             query("/v1/events/{position}/evidence", [.auditor]) { service, request, _ in
                 try service.evidence(request)
             },
-            query("/v1/extensions", [.auditor]) { service, request, _ in
-                try service.extensionAudit(request)
+            act(.get, "/v1/extensions", .auditor) { try $0.extensionAudit($1, $2) },
+            act(.post, "/v1/extensions", .operator) { try $0.requestExtension($1, $2) },
+            act(.post, "/v1/extensions/{request}/decision", .operator) {
+                try $0.decideExtension($1, $2)
             },
-            act("/v1/extensions") { try $0.requestExtension($1, $2) },
-            act("/v1/extensions/{request}/decision") { try $0.decideExtension($1, $2) },
-            act("/v1/extensions/{request}/resolution") { try $0.resolveExtension($1, $2) },
+            act(.post, "/v1/extensions/{request}/resolution", .operator) {
+                try $0.resolveExtension($1, $2)
+            },
         ]
     }
 

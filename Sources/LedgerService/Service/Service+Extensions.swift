@@ -81,7 +81,7 @@ extension Service {
     }
 
     /// `GET /v1/extensions`: the audit, for an auditor.
-    func extensionAudit(_ request: HTTPRequest) throws -> Answer {
+    func extensionAudit(_ request: HTTPRequest, _ actor: ExtensionActor) throws -> Answer {
         let parameters = try Parameters(
             request,
             allowing: [
@@ -118,9 +118,20 @@ extension Service {
                 )
             }
         }
-        return auditors.answer { [query, place] connection in
+        return auditors.answer { [self, query, place] connection in
             let found = try query.rows(after: place, limit: limit + 1, connection)
             let page = found.prefix(limit)
+            // Who reads who did what is on record too.
+            try RecordedRows.recordExport(
+                of: "extensions",
+                filter: request.target.query.map { "\($0.name)=\($0.value)" }
+                    .joined(separator: "&"),
+                by: actor,
+                now: now(),
+                connection,
+                through: Appender(appendingSession())
+            )
+            feed.wake()
             let next = found.count > limit ? page.last?.place.text : nil
             if form == .csv {
                 var table = CSVTable(ExtensionAuditRow.names)

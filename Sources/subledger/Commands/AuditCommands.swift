@@ -35,19 +35,39 @@ enum AuditCommands {
 
     static let verify = Command(
         name: "audit verify",
-        summary: "Check every event of the ledger against its hashes.",
+        summary: "Check every hash, every signature and every column of the ledger.",
         options: [
             .database, .config, .json,
             .value("--position", "N", "the position of a head that was kept elsewhere"),
             .value("--root", "HASH", "its hash; the ledger must still contain it"),
         ],
         details: """
-            Hashes every event and its evidence again and compares with what was written in the
-            same transaction. With --position and --root, as `audit head` printed them, it also
-            proves that the ledger is a continuation of the one that was kept. Exit code 5 when
-            something differs.
+            Hashes every event and its evidence again, verifies every signature anew as of the day
+            it was made, without asking anybody, compares the decoded columns with what is signed,
+            and the rows beside the log with the events that recorded them. With --position and
+            --root, as `audit head` printed them, it also proves that the ledger is a continuation
+            of the one that was kept. Exit code 5 when something differs; the first is named.
             """,
         run: verify
+    )
+
+    static let record = Command(
+        name: "audit record",
+        summary: "Record changes of apps, policies, tokens and the like as events.",
+        options: [.database, .config],
+        details: """
+            `serve` does it every minute, and the commands that change such things do it at once;
+            from then on the chain covers the changed rows.
+            """,
+        run: { arguments in
+            _ = try arguments.operands()
+            let database = try Database.open(arguments, Configuration.find(arguments))
+            let count = try database.recordRows()
+            let output = Output.standard()
+            try output.line("\(grouped(Int64(count))) rows recorded")
+            try output.flush()
+            return .done
+        }
     )
 
     private static func verify(_ arguments: Arguments) throws -> ExitCode {
@@ -57,8 +77,9 @@ enum AuditCommands {
         let connection = try database.connect(as: .auditor)
         let total = try LogReader(connection).head().position
         let bar = ProgressBar("audit", unit: "events")
-        let report = try LogAudit(connection).run(keeping: kept) { position in
-            bar.update(fraction: Double(position) / Double(max(1, total)), count: Int(position))
+        let report = try LedgerAudit(connection).run(keeping: kept) { part, position in
+            let share = Double(position) / Double(max(1, total))
+            bar.update(fraction: (part == .chain ? share : 1 + share) / 2, count: Int(position))
         }
         bar.clear()
         let output = Output.standard()
@@ -68,13 +89,25 @@ enum AuditCommands {
             json.member("position", report.head.position)
             json.member("root", report.head.rootText)
             json.member("events", report.events)
+            json.member("signatures", Int64(report.signatures))
+            json.member("recorded_rows", Int64(report.rows))
+            json.member("unrecorded_rows", Int64(report.unrecordedRows))
             json.member("whole", report.difference == nil)
             json.member("difference_position", report.difference?.position)
             json.member("difference", report.difference?.description)
             json.endObject()
             try output.line(json.text)
         } else if report.difference == nil {
-            try output.line("\(grouped(report.events)) events checked: whole")
+            try output.line(
+                "\(grouped(report.events)) events and \(grouped(Int64(report.signatures))) "
+                    + "signatures checked: whole"
+            )
+            if report.unrecordedRows > 0 {
+                try output.line(
+                    "\(grouped(Int64(report.unrecordedRows))) rows beside the log are newer than "
+                        + "the last recording: subledger audit record"
+                )
+            }
         }
         try output.flush()
         guard let difference = report.difference else { return .done }

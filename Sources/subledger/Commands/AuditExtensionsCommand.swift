@@ -1,3 +1,4 @@
+internal import EventLog
 internal import Ledger
 internal import LedgerService
 
@@ -20,7 +21,8 @@ enum AuditExtensionsCommand {
         ],
         details: """
             Refused requests and extensions that nobody here asked for have rows too. All columns
-            are in --csv and --json; docs/read-models.md says what they mean.
+            are in --csv and --json, and taking them out is recorded as an event;
+            docs/read-models.md says what they mean.
             """,
         run: run
     )
@@ -35,6 +37,17 @@ enum AuditExtensionsCommand {
         }
         let database = try Database.open(arguments, Configuration.find(arguments))
         let connection = try database.connect(as: .auditor)
+        if arguments.has("--csv") || arguments.has("--json") {
+            let login = OperatorAccount.userName()
+            try RecordedRows.recordExport(
+                of: "extensions",
+                filter: arguments.options.map { "\($0.name) \($0.value)" }.joined(separator: " "),
+                by: OperatorAccount.actor(claimed: login, database.connect()),
+                now: .now,
+                connection,
+                through: Appender(database.connect(as: .appender))
+            )
+        }
         let output = Output.standard()
         var table = TextTable(
             "at",

@@ -36,6 +36,7 @@ enum FxImportCommand {
         }
         let database = try Database.open(arguments, Configuration.find(arguments))
         let appended = try rates.append(database.connect(as: .appender))
+        try database.recordRows()
         let output = Output.standard()
         let known = rates.rates.count - appended
         try output.line("\(grouped(appended)) rates appended, \(grouped(known)) known already")

@@ -74,6 +74,7 @@ enum PolicyCommands {
             }
         }
         json.endArray()
+        try database.recordRows()
         if !arguments.has("--no-project") { try IngestCommand.project(database) }
         if arguments.has("--json") { try output.line(json.text) }
         try output.flush()

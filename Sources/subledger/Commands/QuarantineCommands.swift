@@ -197,6 +197,7 @@ enum QuarantineCommands {
             }
         }
         try output.flush()
+        try database.recordRows()
         try IngestCommand.project(database)
         return remaining == 0 ? .done : .someRejected
     }
@@ -219,6 +220,7 @@ enum QuarantineCommands {
             try output.line("\(entry.digest.prefix(nameLength)) \(what)")
         }
         try output.flush()
+        try database.recordRows()
         return .done
     }
 

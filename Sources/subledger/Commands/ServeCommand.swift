@@ -84,7 +84,11 @@ enum ServeCommand {
             json.member("tls", options.http.tls != nil)
             json.member("apps", Int64(acceptance.apps.count))
         }
-        waitForTheEnd(of: service, within: drain)
+        waitForTheEnd(of: service, within: drain) {
+            do { try database.recordRows() } catch {
+                log.write(.warning, "rows_not_recorded") { $0.member("error", "\(error)") }
+            }
+        }
         log.write(.info, "stopping")
         let isDrained = service.stop(within: .seconds(drain))
         log.write(isDrained ? .info : .warning, "stopped") { $0.member("drained", isDrained) }
@@ -92,12 +96,24 @@ enum ServeCommand {
         return isDrained ? .done : .someRejected
     }
 
-    private static func waitForTheEnd(of service: Service, within drain: Int64) {
+    /// How often changes beside the log are recorded as events.
+    private static let recordingSeconds = 60
+
+    private static func waitForTheEnd(
+        of service: Service,
+        within drain: Int64,
+        record: () -> Void
+    ) {
         signal(SIGHUP) { _ in ServeCommand.hangups.add(1, ordering: .relaxed) }
         var seen = 0
+        var nextRecord = ContinuousClock.now + .seconds(recordingSeconds)
         Interruption.cooperatively(within: Int(drain) * 1000 + 10_000) {
             while !Interruption.isRequested {
                 sleep(milliseconds: 50)
+                if ContinuousClock.now >= nextRecord {
+                    record()
+                    nextRecord = .now + .seconds(recordingSeconds)
+                }
                 let count = hangups.load(ordering: .relaxed)
                 guard count != seen else { continue }
                 seen = count

@@ -58,6 +58,7 @@ enum TokenCommands {
         let output = Output.standard()
         try output.line(made.token)
         try output.flush()
+        try database.recordRows()
         return .done
     }
 
@@ -112,6 +113,7 @@ enum TokenCommands {
             throw CommandFailure.notFound("there is no token \(printable(id)); see: token list")
         }
         try output.flush()
+        try database.recordRows()
         return .done
     }
 

@@ -67,6 +67,15 @@ final class Database {
     /// What opens such sessions on any thread.
     func sessions(as role: Role) -> Sessions { Sessions(conninfo: conninfo, role: role) }
 
+    /// Has changes beside the log recorded as events; how many there were.
+    @discardableResult
+    func recordRows() throws -> Int {
+        try RecordedRows(connect(as: .auditor)).record(
+            through: Appender(connect(as: .appender)),
+            now: .now
+        )
+    }
+
     /// Refuses a server that may lose what it has confirmed.
     func refuseUnsafeServer(_ arguments: Arguments) throws {
         let connection = try connect()

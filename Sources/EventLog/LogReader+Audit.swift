@@ -1,0 +1,121 @@
+public import Ledger
+internal import Postgres
+
+extension LogReader {
+    /// What an audit looks at of one event.
+    public struct AuditedEvent: Sendable {
+        /// The event.
+        public var event: StoredEvent
+        /// What was received, recomposed; nil where that cannot be done.
+        public var evidence: StoredEvidence?
+        /// Why it cannot be recomposed.
+        public var defect: String?
+        /// The row of `ledger.fact`.
+        public var fact: Fact?
+        /// Whether this program's decoder filled that row, so that it must say the same.
+        public var hasOwnFact: Bool
+
+        /// Whether the row says what was decoded anew, as far as columns can hold it.
+        public func holds(_ decoded: Fact?) -> Bool {
+            if fact == decoded { return true }
+            guard let decoded else { return false }
+            var event = NewEvent(
+                app: .none,
+                stream: event.key.stream,
+                eventKey: event.eventKey,
+                kind: event.kind,
+                received: [],
+                form: .raw,
+                contentDigest: []
+            )
+            event.fact = decoded
+            // What PostgreSQL cannot hold is null there, and named.
+            return !FactWriter(event, appID: 0, decoder: 0).anomalies.isEmpty
+        }
+    }
+
+    /// The events after a position with all that is stored of each, at most `limit`.
+    ///
+    /// - Throws: `EventLogError`; what cannot be recomposed is a defect, not an error.
+    public func auditedEvents(
+        after position: Int64,
+        limit: Int
+    ) throws(EventLogError) -> [AuditedEvent] {
+        try logged("read the events after \(position) to audit them") {
+            var headers = HeaderCache(connection)
+            let rows = try connection.query(
+                """
+                select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
+                    evidence.cuts, evidence.payloads, evidence.signatures
+                from ledger.event
+                left join ledger.evidence
+                    on evidence.stream = event.stream and evidence.app_id = event.app_id
+                    and evidence.position = event.position
+                where event.position > $1
+                order by event.position limit $2
+                """,
+                [.int(position), .int(Int64(limit))]
+            )
+            guard rows.count > 0 else { return [] }
+            var result: [AuditedEvent] = []
+            var places: [Int64: Int] = [:]
+            for row in 0..<rows.count {
+                var audited = AuditedEvent(event: try StoredEvent(rows, row), hasOwnFact: false)
+                do {
+                    guard !rows.isNull(row, 15) else {
+                        throw EventLogError(.unreadable, "its evidence is missing")
+                    }
+                    audited.evidence = try evidence(
+                        of: audited.event,
+                        rows,
+                        row,
+                        column: 15,
+                        &headers
+                    )
+                    audited.defect = Self.leftover(rows, row)
+                } catch let error as EventLogError {
+                    guard error.code == .unreadable else { throw error }
+                    audited.defect = error.message
+                }
+                places[audited.event.position] = result.count
+                result.append(audited)
+            }
+            try readFacts(of: &result, places)
+            return result
+        }
+    }
+
+    /// What stands in columns that evidence of its codec does not use.
+    private static func leftover(_ rows: Rows, _ row: Int) -> String? {
+        guard rows.int(row, 15) != Int64(EvidenceCodec.decomposed.rawValue) else { return nil }
+        let isClean =
+            rows.intArray(row, 17)?.isEmpty != false && rows.intArray(row, 18)?.isEmpty != false
+            && rows.bytes(row, 20)?.isEmpty != false && rows.bytesArray(row, 19)?.count == 1
+        return isClean ? nil : "its evidence has parts that its codec does not use"
+    }
+
+    private func readFacts(
+        of events: inout [AuditedEvent],
+        _ places: [Int64: Int]
+    ) throws {
+        guard let first = events.first, let last = events.last else { return }
+        var reader = FactReader()
+        let columns = (["position"] + FactColumns.names).map { "fact.\($0)" }
+        let sql = """
+            copy (
+                select \(columns.joined(separator: ", "))
+                from ledger.event
+                join ledger.fact
+                    on fact.stream = event.stream and fact.app_id = event.app_id
+                    and fact.position = event.position
+                where event.position between \(first.event.position) and \(last.event.position)
+            ) to stdout (format binary)
+            """
+        try connection.copyOut(sql) { row in
+            let read = reader.row(&row, decoder: source.version)
+            guard let place = places[read.position] else { return }
+            events[place].fact = read.fact
+            events[place].hasOwnFact = read.decoder == source.version
+        }
+    }
+}

@@ -1,0 +1,276 @@
+internal import AppStore
+internal import Dispatch
+public import EventLog
+internal import Ledger
+public import Postgres
+internal import Synchronization
+
+/// Checks the whole ledger: the hash chain, every signature anew, every column that was decoded
+/// from what was signed, and the rows beside the log against the events that recorded them.
+///
+/// It needs nothing but the database: certificates are judged at the time of each signature, by
+/// the anchors that are kept there. Whether those anchors are Apple's is for the reader to compare:
+/// `builtInOnly` trusts no other.
+public struct LedgerAudit {
+    /// The parts of an audit, in order.
+    public enum Part: String, Hashable, Sendable, CaseIterable {
+        /// Every hash and the chain over them.
+        case chain
+        /// Every signature, and what was decoded.
+        case signatures
+        /// The rows beside the log.
+        case rows
+    }
+
+    /// What an audit found.
+    public struct Report: Hashable, Sendable {
+        /// The end of the log as it stands.
+        public var head: AuditHead
+        /// How many events were checked.
+        public var events: Int64
+        /// How many signed texts were verified anew, nested ones not counted.
+        public var signatures = 0
+        /// How many rows beside the log were compared with the events that recorded them.
+        public var rows = 0
+        /// How many rows beside the log no event has recorded yet.
+        public var unrecordedRows = 0
+        /// The first thing that is not as it was written; nil for a ledger that is whole.
+        public var difference: LogAudit.Difference?
+    }
+
+    /// How many events are verified at once.
+    private static let windowCount = 2000
+
+    private let connection: Connection
+
+    /// Makes an audit over a session that may read everything.
+    public init(_ connection: Connection) { self.connection = connection }
+
+    /// Checks everything.
+    ///
+    /// - Parameters:
+    ///   - kept: a head that was kept elsewhere.
+    ///   - progress: told of the part and the last position checked.
+    /// - Returns: what was found.
+    /// - Throws: `EventLogError` or `PostgresError` when the database could not be read.
+    public func run(
+        keeping kept: AuditHead? = nil,
+        progress: (Part, Int64) -> Void = { _, _ in }
+    ) throws -> Report {
+        let chain = try LogAudit(connection).run(keeping: kept) { progress(.chain, $0) }
+        var report = Report(head: chain.head, events: chain.events, difference: chain.difference)
+        guard report.difference == nil else { return report }
+        try checkSignatures(&report) { progress(.signatures, $0) }
+        guard report.difference == nil else { return report }
+        try RecordedRows(connection).check(&report)
+        return report
+    }
+
+    // MARK: - Signatures
+
+    private func checkSignatures(_ report: inout Report, _ progress: (Int64) -> Void) throws {
+        let anchors: TrustAnchors
+        switch try storedAnchors() {
+        case .success(let found): anchors = found
+        case .failure(let defect):
+            report.difference = LogAudit.Difference(position: 0, description: defect.description)
+            return
+        }
+        let verifier = Verifier(anchors: anchors, apps: nil)
+        let reader = LogReader(connection)
+        let apps = try reader.apps()
+        var position: Int64 = 0
+        while position < report.head.position {
+            let window = try reader.auditedEvents(after: position, limit: Self.windowCount)
+            guard let last = window.last else { break }
+            let found = Self.judge(window, verifier, apps)
+            report.signatures += found.signatures
+            if let difference = found.difference {
+                report.difference = difference
+                return
+            }
+            position = last.event.position
+            progress(position)
+        }
+        if let defect = try ExtensionRows.defect(connection) { report.difference = defect }
+    }
+
+    /// Judges a window's events on all cores; of several differences the first one is told.
+    private static func judge(
+        _ window: [LogReader.AuditedEvent],
+        _ verifier: Verifier,
+        _ apps: [Int32: AppKey]
+    ) -> (signatures: Int, difference: LogAudit.Difference?) {
+        let chunk = 100
+        let found = Mutex<(signatures: Int, first: LogAudit.Difference?)>((0, nil))
+        DispatchQueue.concurrentPerform(iterations: (window.count + chunk - 1) / chunk) { part in
+            var signatures = 0
+            var difference: LogAudit.Difference?
+            for place in part * chunk..<min((part + 1) * chunk, window.count) {
+                let event = window[place]
+                if event.evidence?.form == .jws { signatures += 1 }
+                guard let what = defect(of: event, verifier, apps) else { continue }
+                difference = LogAudit.Difference(
+                    position: event.event.position,
+                    description: "event \(event.event.position) of \(event.event.key): \(what)"
+                )
+                break
+            }
+            found.withLock { found in
+                found.signatures += signatures
+                guard let difference else { return }
+                if found.first.map({ difference.position < $0.position }) ?? true {
+                    found.first = difference
+                }
+            }
+        }
+        return found.withLock { ($0.signatures, $0.first) }
+    }
+
+    /// What is wrong with one event; nil where nothing is.
+    private static func defect(
+        of audited: LogReader.AuditedEvent,
+        _ verifier: Verifier,
+        _ apps: [Int32: AppKey]
+    ) -> String? {
+        if let defect = audited.defect { return defect }
+        guard let evidence = audited.evidence else { return "its evidence cannot be read" }
+        let event = audited.event
+        if evidence.form == .jws {
+            switch verifier.verify(evidence.received, now: .latest) {
+            case .undecided(let rejection), .rejected(let rejection):
+                return "its signature does not hold: \(rejection.reason.rawValue)"
+            case .trusted(let document):
+                if let defect = contradiction(event, document, apps[event.key.appID]) {
+                    return defect
+                }
+                if !agrees(evidence, document) {
+                    return "another anchor vouches for it than the one that is stored"
+                }
+            }
+        }
+        guard audited.hasOwnFact else { return nil }
+        guard audited.fact != nil || evidence.form == .jws || hasFact(event.kind) else {
+            return nil
+        }
+        do {
+            let decoded = try FactSource.current.fact(evidence)
+            return audited.holds(decoded)
+                ? nil : "its decoded columns say something else than its evidence"
+        } catch {
+            return audited.fact == nil ? nil : "its evidence cannot be decoded: \(error)"
+        }
+    }
+
+    /// Which of an event's columns contradicts what is signed.
+    private static func contradiction(
+        _ event: StoredEvent,
+        _ document: VerifiedDocument,
+        _ app: AppKey?
+    ) -> String? {
+        if let bundleID = document.bundleID, bundleID != app?.bundleID {
+            return "it is signed for the app \(bundleID)"
+        }
+        if document.environment != app?.environment {
+            return "it is signed for another environment"
+        }
+        if let stream = document.originalTransactionID, stream != event.key.stream {
+            return "it is signed for the subscription \(stream)"
+        }
+        guard document.kind == .notification else { return nil }
+        let pairs: [(String, String?, String?)] = [
+            ("event_key", event.eventKey, document.notificationUUID.map { "n:\($0)" }),
+            ("notification_type", event.notificationType, document.notificationType),
+            ("subtype", event.subtype, document.subtype),
+        ]
+        for (column, stored, signed) in pairs
+        where stored != signed && signed?.utf8.contains(0) != true {
+            return "its column \(column) contradicts what is signed"
+        }
+        if event.signedAt != document.signedDate { return "its column signed_at contradicts it" }
+        if event.contentDigest != document.contentDigest {
+            return "its column content_digest contradicts it"
+        }
+        return nil
+    }
+
+    private static func agrees(_ evidence: StoredEvidence, _ document: VerifiedDocument) -> Bool {
+        guard evidence.codec == .decomposed else { return true }
+        return zip(evidence.layers, document.layers).allSatisfy { stored, verified in
+            stored.headerDigest == verified.headerDigest
+                && stored.anchorFingerprint == verified.anchorFingerprint
+        }
+    }
+
+    private static func hasFact(_ kind: EventKind) -> Bool {
+        kind == .ownerLinked || ExtensionNote.exists(for: kind)
+    }
+
+    private struct AnchorDefect: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private func storedAnchors() throws -> Result<TrustAnchors, AnchorDefect> {
+        let rows = try connection.query(
+            "select certificate from ledger.anchor order by fingerprint"
+        )
+        var anchors = TrustAnchors()
+        for row in 0..<rows.count {
+            do { try anchors.add(rows.bytes(row, 0) ?? [], name: "anchor \(row + 1)") } catch {
+                return .failure(AnchorDefect(description: "ledger.anchor: \(error.message)"))
+            }
+        }
+        return .success(anchors)
+    }
+}
+
+/// Compares the typed columns of what was said about extensions with the events' evidence.
+enum ExtensionRows {
+    static func defect(_ connection: Connection) throws -> LogAudit.Difference? {
+        let reader = LogReader(connection)
+        var seen: Set<Int64> = []
+        for isRequest in [true, false] {
+            let rows = try ExtensionNote.rows(
+                isRequest: isRequest,
+                where: "true order by n.position",
+                [],
+                connection
+            )
+            for (position, note) in rows {
+                seen.insert(position)
+                guard let evidence = try reader.evidence(at: position),
+                    var said = try ExtensionNote(evidence: evidence.received)
+                else {
+                    return LogAudit.Difference(
+                        position: position,
+                        description: "a row about an extension at \(position) has no event"
+                    )
+                }
+                said[text: "body"] = nil
+                said[text: "body_base64"] = nil
+                guard said == note else {
+                    return LogAudit.Difference(
+                        position: position,
+                        description: "the columns about the extension at \(position) say "
+                            + "something else than its evidence"
+                    )
+                }
+            }
+        }
+        let rows = try connection.query(
+            """
+            select position from ledger.event
+            where kind like 'extension\\_%' or kind like 'mass\\_extension\\_%'
+            order by position
+            """
+        )
+        for row in 0..<rows.count {
+            guard let position = rows.int(row, 0), !seen.contains(position) else { continue }
+            return LogAudit.Difference(
+                position: position,
+                description: "the row about the extension at \(position) is missing"
+            )
+        }
+        return nil
+    }
+}
