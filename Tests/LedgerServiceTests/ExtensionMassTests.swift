@@ -2,8 +2,8 @@ import Crypto
 import EventLog
 import Ledger
 import Postgres
-import TestSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LedgerService

@@ -4,8 +4,8 @@ import Foundation
 import HTTP
 import Ledger
 import Postgres
-import TestSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LedgerService
