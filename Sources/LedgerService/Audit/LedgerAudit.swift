@@ -57,7 +57,18 @@ public struct LedgerAudit {
         keeping kept: AuditHead? = nil,
         progress: (Part, Int64) -> Void = { _, _ in }
     ) throws -> Report {
-        let chain = try LogAudit(connection).run(keeping: kept) { progress(.chain, $0) }
+        let chain: LogAudit.Report
+        do {
+            chain = try LogAudit(connection).run(keeping: kept) { progress(.chain, $0) }
+        } catch {
+            // A column that holds no word of its kind is a change too, and has a place.
+            guard error.code == .unreadable, let position = error.position else { throw error }
+            return Report(
+                head: try LogReader(connection).head(),
+                events: position,
+                difference: LogAudit.Difference(position: position, description: error.message)
+            )
+        }
         var report = Report(head: chain.head, events: chain.events, difference: chain.difference)
         guard report.difference == nil else { return report }
         try checkSignatures(&report) { progress(.signatures, $0) }

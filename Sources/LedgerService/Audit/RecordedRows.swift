@@ -184,11 +184,11 @@ public struct RecordedRows {
             )
             var seen: Set<String> = []
             for row in 0..<rows.count {
-                seen.insert(rows.text(row, 1) ?? "")
                 guard let position = rows.int(row, 2) else {
                     report.unrecordedRows += 1
                     continue
                 }
+                seen.insert(rows.text(row, 1) ?? "")
                 report.rows += 1
                 let wanted = Self.evidence(of: rows.text(row, 0) ?? "", in: table.name)
                 guard rows.text(row, 3) == wanted else {
