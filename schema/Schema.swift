@@ -43,6 +43,7 @@ public enum Schema {
         ),
         migration(13, "consent", PackageResources._013_consent_sql),
         migration(14, "forward", PackageResources._014_forward_sql),
+        migration(15, "reconcile", PackageResources._015_reconcile_sql),
         migration(16, "mark_position", PackageResources._016_mark_position_sql),
         migration(17, "extension", PackageResources._017_extension_sql),
     ]

@@ -26,6 +26,13 @@ struct EvidenceParts: Equatable {
         isKnown: (ArraySlice<UInt8>) -> Bool
     ) {
         guard form == .jws else {
+            if form == .response {
+                let parts = EvidenceParts(response: received, isKnown: isKnown)
+                if parts.recomposed() == received {
+                    self = parts
+                    return
+                }
+            }
             self.init(codec: .raw, payloads: [received])
             return
         }
@@ -53,6 +60,69 @@ struct EvidenceParts: Equatable {
         self.signatures = signatures
     }
 
+    /// Takes each signed text of a response apart, and what is nested in it.
+    ///
+    /// `cuts` holds for each of them: where in the body it was, how many it holds, and where in
+    /// its own payload those were.
+    private init(response received: [UInt8], isKnown: (ArraySlice<UInt8>) -> Bool) {
+        self.init(codec: .response, payloads: [])
+        var left: [UInt8] = []
+        var signed: [[UInt8]] = []
+        var kept = 0
+        for range in Self.candidates(in: received) {
+            let text = Array(received[range])
+            guard let parts = EvidenceParts(decomposing: text, isKnown: isKnown),
+                parts.recomposed() == text
+            else { continue }
+            left.append(contentsOf: received[kept..<range.lowerBound])
+            kept = range.upperBound
+            cuts += [Int32(left.count), Int32(parts.cuts.count)] + parts.cuts
+            headers += parts.headers
+            signed += parts.payloads
+            signatures += parts.signatures
+        }
+        left.append(contentsOf: received[kept...])
+        payloads = [left] + signed
+    }
+
+    private func recomposedResponse() -> [UInt8]? {
+        let size = Self.signatureLengthBytes
+        guard let left = payloads.first, payloads.count == headers.count + 1,
+            signatures.count == headers.count * size
+        else { return nil }
+        var body: [UInt8] = []
+        var from = 0
+        var place = 0
+        var layer = 0
+        while place < cuts.count {
+            guard place + 1 < cuts.count else { return nil }
+            let at = Int(cuts[place])
+            let nested = Int(cuts[place + 1])
+            let layers = layer..<(layer + nested + 1)
+            guard at >= from, at <= left.count, nested >= 0,
+                place + 2 + nested <= cuts.count, layers.upperBound <= headers.count
+            else { return nil }
+            let parts = EvidenceParts(
+                codec: .decomposed,
+                headers: Array(headers[layers]),
+                cuts: Array(cuts[(place + 2)..<(place + 2 + nested)]),
+                payloads: Array(payloads[(layer + 1)..<(layers.upperBound + 1)]),
+                signatures: Array(
+                    signatures[(layers.lowerBound * size)..<(layers.upperBound * size)]
+                )
+            )
+            guard let text = parts.recomposed() else { return nil }
+            body.append(contentsOf: left[from..<at])
+            body.append(contentsOf: text)
+            from = at
+            place += 2 + nested
+            layer = layers.upperBound
+        }
+        guard layer == headers.count else { return nil }
+        body.append(contentsOf: left[from...])
+        return body
+    }
+
     private init?(decomposing received: [UInt8], isKnown: (ArraySlice<UInt8>) -> Bool) {
         guard let outer = Layer(received[...]), isKnown(outer.header) else { return nil }
         self.init(codec: .decomposed, payloads: [])
@@ -77,6 +147,7 @@ struct EvidenceParts: Equatable {
 
     /// The document put together again, or nil where the parts do not fit together.
     func recomposed() -> [UInt8]? {
+        if codec == .response { return recomposedResponse() }
         guard codec == .decomposed else { return payloads.first }
         let size = Self.signatureLengthBytes
         guard

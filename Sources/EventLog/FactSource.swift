@@ -37,6 +37,11 @@ public struct FactSource: Sendable {
             }
             throw unreadable(event, "names no request or no instant")
         }
+        if event.kind == .apiResponse { return nil }
+        if event.kind == .subscriptionStatus {
+            if let fact = try? StatusReading.fact(in: evidence.received) { return fact }
+            throw unreadable(event, "names no status or no instant")
+        }
         let kinds = DocumentKind.allCases
         guard evidence.form == .jws, let kind = kinds.first(where: { $0.eventKind == event.kind })
         else {

@@ -60,7 +60,7 @@ extension LogReader {
         return StoredEvidence(
             event: event,
             received: received,
-            form: codec == .raw ? .raw : .jws,
+            form: codec.form,
             codec: codec,
             layers: texts.map(\.layer),
             salt: rows.bytes(row, column + 1) ?? []

@@ -20,6 +20,8 @@ public enum ReceivedForm: Hashable, Sendable {
     case jws
     /// Unsigned bytes, kept as they came.
     case raw
+    /// A body of Apple's Server API: unsigned, with signed texts in it.
+    case response
 }
 
 /// Who vouched for one JWS layer of a document.

@@ -56,4 +56,15 @@ public enum EvidenceCodec: Int16, Hashable, Sendable {
     case jws = 1
     /// Unsigned bytes as received.
     case raw = 2
+    /// A response with signed texts in it, those taken apart.
+    case response = 3
+
+    /// What the bytes are, put together.
+    public var form: ReceivedForm {
+        switch self {
+        case .decomposed, .jws: .jws
+        case .raw: .raw
+        case .response: .response
+        }
+    }
 }

@@ -136,7 +136,8 @@ extension Service {
                         "signed_payload",
                         String(decoding: evidence.received, as: UTF8.self)
                     )
-                case .raw: json.member("received_base64", Base64.encode(evidence.received))
+                case .raw, .response:
+                    json.member("received_base64", Base64.encode(evidence.received))
                 }
             }
             json.endObject()
