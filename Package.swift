@@ -145,6 +145,7 @@ let package = Package(
             dependencies: [
                 "AppStore", "AppStoreSimulator", "Benchmarks", "Crypto", "EventLog", "HTTP",
                 "Ledger", "LedgerService", "Postgres", "Projections", "Schema",
+                "SimulatorServer",
             ]
         ),
         tests(of: "AppStoreSimulator", dependencies: ["AppStoreSimulator", "Crypto"]),

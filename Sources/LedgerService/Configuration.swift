@@ -25,6 +25,10 @@ public struct Configuration: Hashable, Sendable {
         public var products: [String: ProductRules] = [:]
         /// Who gets access when; version and start are given when it is stored.
         public var accessPolicy = AccessPolicy()
+        /// Who asks Apple for it, where that is another team than for the others.
+        package var appStore: AppStoreSettings?
+        /// Whether it was never released, so that Apple's Production server does not know it.
+        package var isUnreleased = false
 
         /// Makes an app that accepts Sandbox data alone.
         public init(bundleID: String) { self.bundleID = bundleID }
@@ -43,6 +47,9 @@ public struct Configuration: Hashable, Sendable {
 
     /// Whom `serve` forwards notifications to, in the order of the file.
     package var forward: [ForwardDestination] = []
+
+    /// How Apple's Server API is asked.
+    package var appStore = AppStoreSettings()
 
     /// The name that is looked for where no file is named.
     public static let defaultPath = "subledger.json"

@@ -51,6 +51,9 @@ extension Configuration {
             )
         }
         if let section = reader.object("extensions") { extensions = ExtensionSettings(section) }
+        if let section = reader.object("app_store") {
+            appStore = AppStoreSettings(section, folder: folder(of: path))
+        }
         var bundles: Set<String> = []
         for (index, app) in apps.enumerated() where !bundles.insert(app.bundleID).inserted {
             reader.report(
@@ -113,6 +116,8 @@ extension Configuration.App {
             products[id] = ProductRules(product)
         }
         if let policy = reader.object("access_policy") { accessPolicy = AccessPolicy(policy) }
+        appStore = reader.object("app_store").map { AppStoreSettings(ofApp: $0, folder: folder) }
+        isUnreleased = reader.bool("unreleased") ?? false
         reader.refuseUnknownKeys()
     }
 

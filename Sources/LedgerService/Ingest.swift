@@ -26,6 +26,7 @@ public final class Ingest {
     private let verifier: Verifier
     private let connect: () throws -> Connection
     private var appender: Appender?
+    private var lookUpSession: Connection?
     private var report = IngestReport()
     /// The last position that was given to a line of ours.
     private var lastPosition: Int64?
@@ -107,36 +108,23 @@ public final class Ingest {
     /// Appends what is gathered and tells the listener of each refused line.
     private func append(_ batch: inout Batch, _ listener: Listener) throws {
         try attribute(&batch)
-        let events = batch.events
-        let outcomes = try withAppender { try $0.append(events) }
+        var facts = batch.facts
+        try place(&facts)
+        let events = facts.compactMap { $0.isUnchanged ? nil : $0.event }
+        let bodies = try batch.bodies(withNewsIn: facts) { try lookUp().existing($0) }
+        let outcomes = try withAppender { try $0.append(events + bodies) }
         var appended = outcomes.makeIterator()
-        for line in batch.lines {
-            report.read += 1
-            let refused: RefusedLine?
-            switch line.judgement {
-            case .admitted(.event(_, let isUnrecognised)):
-                refused = count(appended.next(), isUnrecognised, line.number)
-            case .admitted(.unattributed(let event, _)):
-                let document = QuarantinedDocument(
-                    received: event.received,
-                    reason: "app_unknown",
-                    stream: event.stream,
-                    eventKey: event.eventKey
-                )
-                let detail = "a renewal info names no app, and no app here has its subscription"
-                refused = try quarantine(document, detail, line.number)
-            case .admitted(.quarantine(let document, let detail)):
-                refused = try quarantine(document, detail, line.number)
-            case .rejected(let rejection):
-                report.rejected += 1
-                refused = RefusedLine(
-                    line: line.number,
-                    outcome: .rejected,
-                    reason: rejection.reason.rawValue,
-                    detail: rejection.detail
-                )
+        var results: [[AppendOutcome?]] = Array(repeating: [], count: batch.lines.count)
+        for fact in facts {
+            results[fact.line].append(fact.isUnchanged ? nil : appended.next())
+        }
+        for (index, line) in batch.lines.enumerated() {
+            var outcomes = results[index].makeIterator()
+            for part in line.judgement.parts {
+                report.read += 1
+                let refused = try take(part, line.number) { outcomes.next() ?? nil }
+                if let refused { try listener.refused(refused) }
             }
-            if let refused { try listener.refused(refused) }
         }
         noteOthers(outcomes)
         batch = Batch(countMax: countMax)
@@ -160,6 +148,59 @@ public final class Ingest {
         return isShared ? BatchLimit.live.count : BatchLimit.bulk.count
     }
 
+    /// Counts what became of one fact of a line; what to report where it is not simply there now.
+    private func take(
+        _ part: ResponseReading.Part,
+        _ number: Int,
+        _ outcome: () -> AppendOutcome?
+    ) throws -> RefusedLine? {
+        switch part {
+        case .admitted(.event(_, let isUnrecognised)):
+            return count(outcome(), isUnrecognised, number)
+        case .admitted(.unattributed(let event, _)):
+            let document = QuarantinedDocument(
+                received: event.received,
+                reason: "app_unknown",
+                stream: event.stream,
+                eventKey: event.eventKey
+            )
+            let detail = "a renewal info names no app, and no app here has its subscription"
+            return try quarantine(document, detail, number)
+        case .admitted(.quarantine(let document, let detail)):
+            return try quarantine(document, detail, number)
+        case .rejected(let rejection):
+            report.rejected += 1
+            return RefusedLine(
+                line: number,
+                outcome: .rejected,
+                reason: rejection.reason.rawValue,
+                detail: rejection.detail
+            )
+        }
+    }
+
+    /// Gives what Apple signs anew for every answer its keys; what tells nothing new is no event.
+    private func place(_ facts: inout [Batch.Fact]) throws {
+        let readings = facts.filter(\.event.isReading)
+        guard !readings.isEmpty else { return }
+        var keys = ReadingKeys()
+        try keys.load(Set(readings.map(\.event.stream)), from: try lookUp())
+        for index in facts.indices where facts[index].event.isReading {
+            switch keys.place(facts[index].event) {
+            case .unchanged: facts[index].isUnchanged = true
+            case .new(let eventKey): facts[index].event.eventKey = eventKey
+            }
+        }
+    }
+
+    /// Reads what the log has, over a session that appends nothing.
+    private func lookUp() throws -> LogReader {
+        if let lookUpSession, lookUpSession.isAlive { return LogReader(lookUpSession) }
+        let session = try connect()
+        lookUpSession = session
+        return LogReader(session)
+    }
+
     private func quarantine(
         _ document: QuarantinedDocument,
         _ detail: String,
@@ -180,12 +221,13 @@ public final class Ingest {
         guard batch.hasUnattributed else { return }
         let connection = try connect()
         for index in batch.lines.indices {
+            // What stands in a response takes the app that the response names.
             guard
                 case .admitted(.unattributed(var event, let isUnrecognised)) =
                     batch.lines[index].judgement
             else { continue }
             var owners = try Admission.owners(of: event, connection)
-            for other in batch.events
+            for other in batch.facts.map(\.event)
             where other.stream == event.stream && other.app.environment == event.app.environment {
                 owners.insert(other.app.bundleID)
             }
@@ -253,47 +295,6 @@ public final class Ingest {
                 Sleep.milliseconds(200 << attempt)
                 attempt += 1
             }
-        }
-    }
-}
-
-/// Lines gathered for one append.
-private struct Batch {
-    /// How many events it may hold.
-    private let countMax: Int
-    var lines: [JudgedLine] = []
-    var admittedCount = 0
-    var sizeBytes = 0
-    var hasUnattributed = false
-    private let start = ContinuousClock.now
-
-    init(countMax: Int = BatchLimit.bulk.count) { self.countMax = countMax }
-
-    /// How long ago it was begun.
-    var age: Duration { lines.isEmpty ? .zero : ContinuousClock.now - start }
-
-    /// The events among the lines, in order.
-    var events: [NewEvent] {
-        lines.compactMap { line in
-            if case .admitted(.event(let event, _)) = line.judgement { event } else { nil }
-        }
-    }
-
-    var isFull: Bool {
-        admittedCount >= countMax || sizeBytes >= Ingest.batchSizeMaxBytes
-            || lines.count >= BatchLimit.bulk.count * 4
-    }
-
-    mutating func add(_ line: JudgedLine) {
-        lines.append(line)
-        guard case .admitted(let admission) = line.judgement else { return }
-        admittedCount += 1
-        switch admission {
-        case .event(let event, _): sizeBytes += event.received.count
-        case .unattributed(let event, _):
-            sizeBytes += event.received.count
-            hasUnattributed = true
-        case .quarantine(let document, _): sizeBytes += document.received.count
         }
     }
 }

@@ -1,7 +1,7 @@
 /// What became of the lines of a file.
 ///
 /// Every line that was read is counted once among appended, duplicate, conflict, rejected and
-/// quarantined; `unrecognised` says how many of the appended ones hold a value of Apple's that this
+/// quarantined, a saved response of Apple's once for each signed text and status in it; `unrecognised` says how many of the appended ones hold a value of Apple's that this
 /// program does not know.
 public struct IngestReport: Hashable, Sendable {
     /// The lines that were read, empty ones not among them.

@@ -1,4 +1,5 @@
 package import AppStore
+internal import Crypto
 internal import EventLog
 internal import Ledger
 
@@ -10,6 +11,8 @@ struct JudgedLine: Sendable {
         case admitted(Admission)
         /// Nothing of it is kept.
         case rejected(Rejection)
+        /// It is a saved body of Apple's Server API, with all that is in it.
+        case answer(ResponseReading, body: [UInt8])
     }
 
     /// The number of the line, from 1.
@@ -27,7 +30,8 @@ struct JudgedLine: Sendable {
             self.number = number
             guard !SignedInput.isBlank(bytes) else { return nil }
             switch SignedInput.signedText(ofLine: bytes) {
-            case .failure(let rejection): judgement = .rejected(rejection)
+            case .failure(let rejection):
+                judgement = Judgement(ofBody: bytes, verifier, now: now) ?? .rejected(rejection)
             case .success(let text): judgement = Judgement(of: text, verifier, now: now)
             }
         }
@@ -35,6 +39,22 @@ struct JudgedLine: Sendable {
 }
 
 extension JudgedLine.Judgement {
+    /// Decides what is to become of a saved response; nil for what is none.
+    init?(ofBody bytes: [UInt8], _ verifier: Verifier, now: Timestamp) {
+        guard bytes.contains(UInt8(ascii: "{")), let answer = try? APIAnswer(bytes),
+            answer.form != .other
+        else { return nil }
+        let digest = hexadecimal(SHA256.digest(bytes))
+        let reading = ResponseReading(
+            answer,
+            of: nil,
+            correlation: digest,
+            verifier: verifier,
+            now: now
+        )
+        self = .answer(reading, body: bytes)
+    }
+
     /// Decides what is to become of a signed text.
     init(of text: [UInt8], _ verifier: Verifier, now: Timestamp) {
         switch verifier.verify(text, now: now) {

@@ -97,7 +97,9 @@ package final class QuarantineReplay {
             )
         case .admitted(.quarantine(let document, let detail)):
             return .failure(Remains(reason: document.reason, detail: detail))
-        case .admitted(.event(let event, _)): return .success(event)
+        case .answer:
+            return .failure(Remains(reason: "bad_json", detail: "it is no single signed text"))
+        case .admitted(.event(let event, _)): return .success(try keyed(event))
         case .admitted(.unattributed(var event, _)):
             let owners = try Admission.owners(of: event, connection)
             guard owners.count == 1, let owner = owners.first else {
@@ -109,7 +111,17 @@ package final class QuarantineReplay {
                 )
             }
             event.app.bundleID = owner
-            return .success(event)
+            return .success(try keyed(event))
         }
+    }
+
+    /// The event with the key of what it follows, where it is one that Apple signs anew each time.
+    private func keyed(_ event: NewEvent) throws -> NewEvent {
+        guard event.isReading else { return event }
+        var event = event
+        var keys = ReadingKeys()
+        try keys.load([event.stream], from: LogReader(connection))
+        if case .new(let eventKey) = keys.place(event) { event.eventKey = eventKey }
+        return event
     }
 }

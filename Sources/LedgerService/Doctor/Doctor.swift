@@ -22,7 +22,7 @@ package struct Doctor {
     let connection: Connection
     private let isEmbedded: Bool
     let acceptance: Acceptance
-    private let now: @Sendable () -> Timestamp
+    let now: @Sendable () -> Timestamp
     let silenceLimits: Silence.Limits
     let destinations: [String]
 
@@ -73,6 +73,7 @@ package struct Doctor {
         result += attempt("refusals") { [try refusals()] }
         result += attempt("deliveries") { try deliveries() }
         result += attempt("forward") { try forwarding() }
+        result += attempt("apple_deliveries") { try appleDeliveries() }
         return result
     }
 
@@ -302,7 +303,8 @@ package struct Doctor {
         where c.relnamespace = 'ledger'::regnamespace and c.relkind in ('r', 'p')
             and coalesce(parent.relname, c.relname) not in
                 ('head', 'mark', 'poll', 'fact', 'schema_lock', 'refusal',
-                'forward', 'forward_stream')
+                'forward', 'forward_stream',
+                    'history_window', 'send_attempt', 'turn')
         """
 
     private func immutability() throws -> [Diagnosis] {

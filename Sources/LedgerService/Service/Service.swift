@@ -195,6 +195,12 @@ package final class Service: Sendable {
     /// What the HTTP server has done.
     var statistics: ServerStatistics? { server.withLock { $0?.statistics } }
 
+    /// Has what another writer appended folded and shown at once.
+    package func wake() {
+        projection.wake()
+        feed.wake()
+    }
+
     /// Has the tokens read again.
     package func reload() {
         gatekeeper.forget()

@@ -1,0 +1,139 @@
+package import AppStore
+internal import EventLog
+package import Ledger
+internal import Postgres
+
+/// Asks Apple how subscriptions stand: their statuses, and what is new in their history.
+///
+/// The answers are recorded before anything is made of them. Of a history the `revision` is kept,
+/// so that the next reading goes on from there.
+package final class Sync {
+    /// What became of one subscription.
+    package struct Result: Hashable, Sendable {
+        /// Which one, and where it was found.
+        package var target: SyncSelection.Target
+        /// What was recorded.
+        package var recorded = RecordedResponse()
+        /// What went wrong; nil where nothing did.
+        package var failure: AppStoreAPIError?
+    }
+
+    private let clients: AppStoreClients
+    private let recorder: ResponseRecorder
+    private let now: () -> Timestamp
+
+    /// Makes it.
+    ///
+    /// - Parameters:
+    ///   - clients: who asks.
+    ///   - recorder: writes what Apple answers.
+    ///   - now: our clock.
+    package init(
+        _ clients: AppStoreClients,
+        _ recorder: ResponseRecorder,
+        now: @escaping () -> Timestamp
+    ) {
+        self.clients = clients
+        self.recorder = recorder
+        self.now = now
+    }
+
+    /// Asks about one subscription.
+    ///
+    /// That Apple does not know it, or does not answer, is part of the result, and noted.
+    ///
+    /// - Parameter target: which one.
+    /// - Returns: what became of it.
+    /// - Throws: `EventLogError` or `PostgresError` when the database cannot be used, and
+    ///   `AppStoreAPIError` where asking about others would not go better.
+    package func run(_ target: SyncSelection.Target) throws -> Result {
+        var result = Result(target: target)
+        guard let account = clients.account(target.app) else { return result }
+        do {
+            try ask(account.client, target, &result)
+        } catch let error as AppStoreAPIError {
+            try note(error, target)
+            switch error.kind {
+            case .apple(let code) where code.retry == .never: result.failure = error
+            case .refusedHere: result.failure = error
+            default: throw error
+            }
+        }
+        return result
+    }
+
+    /// Finds a transaction that the ledger does not know: where Apple has it.
+    ///
+    /// Production is asked first. Only its answer that there is no such transaction (4040010) leads
+    /// to Sandbox, or for an app that was never released a 401 too: an outage of Production must not
+    /// give a Sandbox answer.
+    ///
+    /// - Parameter id: any transaction id.
+    /// - Returns: where it is; nil where no app has it.
+    /// - Throws: `AppStoreAPIError` where Apple cannot tell.
+    package func find(_ id: String) throws -> SyncSelection.Target? {
+        var isOpen: Set<String> = []
+        for account in clients.accounts {
+            let bundleID = account.app.bundleID
+            if account.app.environment == .sandbox,
+                clients.account(AppKey(bundleID: bundleID, environment: .production)) != nil,
+                !isOpen.contains(bundleID)
+            {
+                continue
+            }
+            do throws(AppStoreAPIError) {
+                let response = try account.client.send(.transactionInfo(id: id))
+                _ = try? recorder.record(response, about: id)
+                return SyncSelection.Target(app: account.app, id: id, reason: .named)
+            } catch {
+                let isElsewhere =
+                    error.code == .transactionIDNotFound
+                    || (error.kind == .unauthorized && account.isUnreleased)
+                guard isElsewhere else { throw error }
+                isOpen.insert(bundleID)
+            }
+        }
+        return nil
+    }
+
+    private func ask(
+        _ client: AppStoreClient,
+        _ target: SyncSelection.Target,
+        _ result: inout Result
+    ) throws {
+        let statuses = try client.send(.subscriptionStatuses(id: target.id))
+        result.recorded.add(try recorder.record(statuses, about: target.id))
+        let source = APIEndpoint.transactionHistory(id: target.id, .init()).name
+        let before = try recorder.withSession { connection, _ in
+            try PollBook(connection).entry(target.id, of: target.app, source: source)?.revision
+        }
+        var recorded = RecordedResponse()
+        let revision = try client.transactionHistory(of: target.id, after: before) { response in
+            recorded.add(try recorder.record(response, about: target.id))
+        }
+        result.recorded.add(recorded)
+        guard let revision, revision != before else { return }
+        try recorder.withSession { connection, _ in
+            try PollBook(connection).note(
+                target.id,
+                of: target.app,
+                source: source,
+                outcome: "ok",
+                revision: revision,
+                now: now()
+            )
+        }
+    }
+
+    private func note(_ error: AppStoreAPIError, _ target: SyncSelection.Target) throws {
+        try recorder.withSession { connection, _ in
+            try PollBook(connection).note(
+                target.id,
+                of: target.app,
+                source: error.endpoint,
+                outcome: error.outcome,
+                now: now()
+            )
+        }
+    }
+}

@@ -1,0 +1,143 @@
+package import EventLog
+package import Ledger
+package import Postgres
+
+/// Which spans of time were read to their end from Apple's notification history.
+package struct WindowBook {
+    /// What Apple lists of an instant is settled so long after it: a notification that is being
+    /// sent just now may not be in the list yet.
+    static let settles = Milliseconds.hours(1)
+
+    /// One row.
+    struct Window: Hashable, Sendable {
+        var span: TimeSpan
+        var completedAt: Timestamp
+
+        /// What of it need not be read again.
+        var settled: TimeSpan {
+            let limit = completedAt.adding(Milliseconds(rawValue: -settles.rawValue))
+            return TimeSpan(from: span.from, to: min(span.to, limit))
+        }
+    }
+
+    private let connection: Connection
+
+    /// Works over a session that may write it.
+    package init(_ connection: Connection) { self.connection = connection }
+
+    /// What need not be read again, in order.
+    ///
+    /// - Parameters:
+    ///   - app: the app.
+    ///   - onlyFailures: for a reading of failures alone; one of everything serves it too.
+    /// - Returns: spans that may touch each other.
+    /// - Throws: `PostgresError`.
+    package func settled(
+        of app: AppKey,
+        onlyFailures: Bool = false
+    ) throws(PostgresError) -> [TimeSpan] {
+        try windows(of: app).filter { onlyFailures || !$0.isOfFailures }
+            .map(\.window.settled).filter { !$0.isEmpty }.sorted { $0.from < $1.from }
+    }
+
+    /// Up to where everything was read, nil where nothing was.
+    ///
+    /// - Throws: `PostgresError`.
+    package func end(of app: AppKey) throws(PostgresError) -> Timestamp? {
+        try windows(of: app).filter { !$0.isOfFailures }.map(\.window.span.to).max()
+    }
+
+    /// Notes that a span was read to its end, and joins it with what it touches.
+    ///
+    /// - Throws: `PostgresError`.
+    package func complete(
+        _ span: TimeSpan,
+        of app: AppKey,
+        onlyFailures: Bool,
+        at now: Timestamp
+    ) throws {
+        guard !span.isEmpty else { return }
+        try connection.transaction { connection in
+            let apps = try connection.query(
+                "select app_id from ledger.app where bundle_id = $1 and environment = $2",
+                [.text(app.bundleID), .text("\(app.environment)")]
+            )
+            guard let appID = apps.count == 1 ? apps.int(0, 0) : nil else { return }
+            // Another program may be at it too: what it has joined is waited for.
+            try connection.query(
+                "select window_from from ledger.history_window where app_id = $1 for update",
+                [.int(appID)]
+            )
+            var joined = Window(span: span, completedAt: now)
+            for known in try windows(of: app) where known.isOfFailures == onlyFailures {
+                let touches = known.window.span.from <= span.to && known.window.span.to >= span.from
+                guard touches else { continue }
+                joined = Self.joined(joined, known.window)
+                try connection.query(
+                    """
+                    delete from ledger.history_window
+                    where app_id = $1 and only_failures = $2 and window_from = $3
+                    """,
+                    [
+                        .int(appID), .bool(onlyFailures),
+                        .instant(milliseconds: known.window.span.from.milliseconds),
+                    ]
+                )
+            }
+            try connection.query(
+                """
+                insert into ledger.history_window (app_id, only_failures, window_from, window_to,
+                    completed_at)
+                values ($1, $2, $3, $4, $5)
+                on conflict (app_id, only_failures, window_from) do update set
+                    window_to = greatest(history_window.window_to, excluded.window_to),
+                    completed_at = case
+                        when excluded.window_to >= history_window.window_to
+                        then excluded.completed_at else history_window.completed_at end
+                """,
+                [
+                    .int(appID), .bool(onlyFailures),
+                    .instant(milliseconds: joined.span.from.milliseconds),
+                    .instant(milliseconds: joined.span.to.milliseconds),
+                    .instant(milliseconds: joined.completedAt.milliseconds),
+                ]
+            )
+        }
+    }
+
+    /// Both together; how far the end is settled is what the one with the later end says.
+    static func joined(_ one: Window, _ other: Window) -> Window {
+        let completedAt: Timestamp
+        if one.span.to == other.span.to {
+            completedAt = max(one.completedAt, other.completedAt)
+        } else {
+            completedAt = one.span.to > other.span.to ? one.completedAt : other.completedAt
+        }
+        let span = TimeSpan(
+            from: min(one.span.from, other.span.from),
+            to: max(one.span.to, other.span.to)
+        )
+        return Window(span: span, completedAt: completedAt)
+    }
+
+    private func windows(
+        of app: AppKey
+    ) throws(PostgresError) -> [(window: Window, isOfFailures: Bool)] {
+        let rows = try connection.query(
+            """
+            select window_from, window_to, completed_at, only_failures
+            from ledger.history_window join ledger.app using (app_id)
+            where bundle_id = $1 and environment = $2
+            """,
+            [.text(app.bundleID), .text("\(app.environment)")]
+        )
+        return (0..<rows.count).map { row in
+            let span = TimeSpan(
+                from: rows.timestamp(row, 0) ?? .earliest,
+                to: rows.timestamp(row, 1) ?? .earliest
+            )
+            let completedAt = rows.timestamp(row, 2) ?? .earliest
+            return (Window(span: span, completedAt: completedAt), rows.bool(row, 3) ?? false)
+        }
+    }
+}

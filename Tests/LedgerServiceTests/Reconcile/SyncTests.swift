@@ -1,0 +1,121 @@
+import AppStore
+import AppStoreSimulator
+import EventLog
+import Ledger
+import LedgerService
+import Postgres
+import Schema
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct SyncTests {
+    private let reconcile: ReconcileSample
+    private let id: String
+
+    init() throws {
+        reconcile = try ReconcileSample()
+        id = reconcile.sample.chain(1).originalTransactionID
+    }
+
+    private func sync(_ clients: AppStoreClients) throws -> Sync {
+        let now = reconcile.now
+        return Sync(clients, try reconcile.recorder(), now: { now })
+    }
+
+    private var target: SyncSelection.Target {
+        SyncSelection.Target(app: reconcile.app, id: id, reason: .named)
+    }
+
+    @Test func statusesAndHistoryAreReadAndTheRevisionIsGoneOnFrom() throws {
+        let at: Int64 = 1_700_100_000_000
+        reconcile.apple.state.withLock {
+            $0.bodies["/inApps/v1/subscriptions/\(id)"] = reconcile.statuses(1, at: at)
+            $0.bodies["/inApps/v2/history/\(id)"] = reconcile.history(
+                [reconcile.transaction(1, at: at)],
+                revision: "first"
+            )
+        }
+        let clients = try reconcile.clients()
+        let first = try sync(clients).run(target)
+        #expect(first.failure == nil && first.recorded.appended == 3)
+        #expect(first.recorded.unchanged == 1)
+        _ = try sync(clients).run(target)
+        let urls = reconcile.apple.requests.map(\.url).filter { $0.contains("/history/") }
+        #expect(urls.count == 2 && !urls[0].contains("revision"))
+        #expect(urls[1].hasSuffix("revision=first"))
+    }
+
+    @Test func whatAppleDoesNotKnowIsNotedAndNamed() throws {
+        let result = try sync(reconcile.clients()).run(target)
+        #expect(result.failure?.code == .transactionIDNotFound)
+        #expect(result.failure?.message.contains("Production") == true)
+        let poll = try PollBook(reconcile.sample.database.connect()).entry(
+            id,
+            of: reconcile.app,
+            source: "subscription_statuses"
+        )
+        #expect(poll?.outcome == "4040010")
+    }
+
+    /// D04: Sandbox is asked on 4040010 only; a 401 only for an app that was never released.
+    @Test(arguments: [
+        (404, #"{"errorCode":4040010}"#, false, true), (401, "no", false, false),
+        (401, "no", true, true), (503, "<html>", false, false), (429, "", false, false),
+        (404, "<html>", false, false),
+    ])
+    func d04SandboxIsAskedOnlyWhereProductionHasNoSuchTransaction(
+        _ status: Int,
+        _ body: String,
+        _ isUnreleased: Bool,
+        _ isFound: Bool
+    ) throws {
+        reconcile.apple.state.withLock {
+            $0.bodies["/inApps/v1/transactions/\(id)"] =
+                #"{"signedTransactionInfo":"\#(reconcile.transaction(1, at: 1_700_100_000_000))"}"#
+            for number in 1...30 where status != 404 || number == 1 {
+                $0.faults[number] = (status, body)
+            }
+            // A 401 is tried twice, then the next host answers.
+            if status == 401 { for number in 3...30 { $0.faults[number] = nil } }
+        }
+        let clients = try reconcile.clients([.production, .sandbox], isUnreleased: isUnreleased)
+        let sync = try sync(clients)
+        if isFound {
+            #expect(try sync.find(id)?.app.environment == .sandbox)
+        } else {
+            #expect(throws: AppStoreAPIError.self) { _ = try sync.find(id) }
+            let hosts = reconcile.apple.requests.map(\.url)
+            #expect(hosts.allSatisfy { $0.hasPrefix("https://api.storekit.apple.com/") })
+        }
+    }
+
+    @Test func anUnknownTransactionIsNowhere() throws {
+        let clients = try reconcile.clients([.production, .sandbox])
+        #expect(try sync(clients).find(id) == nil)
+        #expect(reconcile.apple.requests.count == 2)
+    }
+
+    @Test func onlyThoseWhoseNewsIsMissingAreSelected() throws {
+        _ = try reconcile.sample.ingest((1...3).map { reconcile.sample.purchase($0) })
+        try Projector(reconcile.sample.database.connect()).project()
+        let selection = SyncSelection(try reconcile.sample.database.connect())
+        let end = Timestamp(milliseconds: 1_700_000_000_000 + 30 * 86_400_000)
+        let inside = end.adding(.days(-1))
+        let after = end.adding(.minutes(30))
+        #expect(try selection.targets([.overdue], now: inside, notSince: nil).isEmpty)
+        #expect(try selection.targets([.all], now: inside, notSince: nil).count == 3)
+        let overdue = try selection.targets([.overdue], now: after, notSince: nil)
+        #expect(overdue.count == 3 && overdue.allSatisfy { $0.reason == .overdue })
+        try PollBook(reconcile.sample.database.connect()).note(
+            id,
+            of: reconcile.app,
+            source: "subscription_statuses",
+            outcome: "ok",
+            now: after
+        )
+        let rest = try selection.targets([.overdue], now: after, notSince: after)
+        #expect(rest.count == 2 && !rest.contains { $0.id == id })
+        #expect(try selection.targets([.overdue], now: after, notSince: nil).last?.id == id)
+    }
+}
