@@ -1,3 +1,4 @@
+internal import AppStore
 internal import HTTP
 internal import Ledger
 internal import LedgerService
@@ -11,7 +12,8 @@ enum ConfigCheckCommand {
         details: """
             The format is described in docs/configuration.md. Nothing is changed and no database
             is needed; certificate files are opened. What is shown of the service is what the file
-            and variables such as SUBLEDGER_LISTEN come to together.
+            and variables such as SUBLEDGER_LISTEN come to together. The key for Apple's Server API
+            is read, so that a wrong file shows here; nobody is asked with it.
             """,
         run: run
     )
@@ -33,9 +35,25 @@ enum ConfigCheckCommand {
             if let file = destination.trustFile { client.trustAnchors = .file(file) }
             _ = try HTTPClient(client)
         }
+        let appStore = configuration.appStore
+            .overridden(by: AppStoreSettings(environment: { environment($0) }))
+        if let contradiction = appStore.contradiction {
+            throw CommandFailure.input("app_store: \(contradiction)")
+        }
+        if appStore.isComplete {
+            _ = try appStore.key()
+            for environment in [Environment.production, .sandbox] {
+                _ = try appStore.host(environment)
+            }
+            if let warning = appStore.keyWarning { printError("subledger: warning: \(warning)") }
+        }
+        for app in configuration.apps {
+            guard let own = app.appStore else { continue }
+            _ = try appStore.overridden(by: own).key()
+        }
         let output = Output.standard()
         if arguments.has("--json") {
-            try output.line(json(configuration, settings))
+            try output.line(json(configuration, settings, appStore))
         } else {
             try output.table(table(configuration))
             if configuration.apps.isEmpty { try output.line("no apps: nothing would be accepted") }
@@ -49,6 +67,7 @@ enum ConfigCheckCommand {
                         + "\(destination.name) at \(destination.url)"
                 )
             }
+            try output.line(appStore.summary)
         }
         try output.flush()
         return .done
@@ -78,7 +97,8 @@ enum ConfigCheckCommand {
 
     private static func json(
         _ configuration: Configuration,
-        _ settings: ServiceSettings
+        _ settings: ServiceSettings,
+        _ appStore: AppStoreSettings
     ) -> String {
         var json = JSONWriter(pretty: true)
         json.beginObject()
@@ -105,6 +125,8 @@ enum ConfigCheckCommand {
         json.endArray()
         json.key("service")
         write(settings, to: &json)
+        json.key("app_store")
+        write(appStore, to: &json)
         json.endObject()
         return json.text
     }
@@ -120,6 +142,28 @@ enum ConfigCheckCommand {
         json.endArray()
         json.member("ca_file", destination.trustFile)
         json.member("start_position", destination.startPosition)
+        json.endObject()
+    }
+
+    /// Never the key, nor where a proxy's password may be.
+    private static func write(_ settings: AppStoreSettings, to json: inout JSONWriter) {
+        json.beginObject()
+        json.member("set_up", settings.isComplete)
+        json.member("issuer_id", settings.issuerID)
+        json.member("key_id", settings.keyID)
+        json.member("key_file", settings.keyText == nil ? settings.keyFile : nil)
+        json.member("production_url", try? settings.host(.production).baseURL)
+        json.member("sandbox_url", try? settings.host(.sandbox).baseURL)
+        json.member("ca_file", settings.certificateAuthority)
+        json.member(
+            "share_percent",
+            settings.sharePercent ?? AppStoreSettings.sharePercentDefault
+        )
+        json.member(
+            "backfill_minutes",
+            settings.backfillMinutes ?? AppStoreSettings.backfillMinutesDefault
+        )
+        json.member("sync", settings.sync ?? true)
         json.endObject()
     }
 
@@ -150,5 +194,17 @@ enum ConfigCheckCommand {
         json.member("Sandbox", silence.sandboxHours)
         json.endObject()
         json.endObject()
+    }
+}
+
+extension AppStoreSettings {
+    /// What it comes to, in a line.
+    fileprivate var summary: String {
+        guard isComplete, let keyID else {
+            return "Apple's Server API would not be asked: no key is named"
+        }
+        let share = sharePercent ?? Self.sharePercentDefault
+        return "Apple's Server API would be asked with the key \(keyID), with \(share) % of its "
+            + "limits"
     }
 }

@@ -31,7 +31,8 @@ enum ServeCommand {
             /healthz and /readyz need none. SIGTERM and Ctrl-C answer what was accepted and end;
             SIGHUP reads the tokens again. The section "service" of subledger.json and variables
             such as SUBLEDGER_LISTEN say the same as the options, which are the strongest. What
-            happens goes to standard error, one JSON object a line.
+            happens goes to standard error, one JSON object a line. With a key of Apple's (section
+            "app_store") it also asks Apple for what did not arrive: docs/reconcile.md.
             """,
         run: run
     )
@@ -84,16 +85,64 @@ enum ServeCommand {
             json.member("tls", options.http.tls != nil)
             json.member("apps", Int64(acceptance.apps.count))
         }
+        let worker = try reconciler(configuration, acceptance, database, service, log)
         waitForTheEnd(of: service, within: drain) {
             do { try database.recordRows() } catch {
                 log.write(.warning, "rows_not_recorded") { $0.member("error", "\(error)") }
             }
         }
         log.write(.info, "stopping")
+        worker?.stop()
         let isDrained = service.stop(within: .seconds(drain))
         log.write(isDrained ? .info : .warning, "stopped") { $0.member("drained", isDrained) }
         Interruption.settle()
         return isDrained ? .done : .someRejected
+    }
+
+    /// What asks Apple meanwhile; nil where no key is configured.
+    private static func reconciler(
+        _ configuration: Configuration?,
+        _ acceptance: Acceptance,
+        _ database: Database,
+        _ service: Service,
+        _ log: ServiceLog
+    ) throws -> ReconcileWorker? {
+        let settings = (configuration?.appStore ?? AppStoreSettings())
+            .overridden(by: AppStoreSettings(environment: { environment($0) }))
+        guard
+            settings.isBegun || configuration?.apps.contains(where: { $0.appStore != nil }) == true
+        else {
+            log.write(.info, "reconcile_off") { json in
+                json.member("detail", "no key: what Apple sent and did not arrive is not asked for")
+            }
+            return nil
+        }
+        var options = ReconcileWorker.Options()
+        options.backfillMinutes = settings.backfillMinutes ?? options.backfillMinutes
+        options.syncs = settings.sync ?? options.syncs
+        // What is wrong with the key is told now, not by the first failure.
+        let clients = try AppleDesk.clients(
+            acceptance,
+            configuration,
+            surroundings: AppleDesk.surroundings
+        )
+        for warning in clients.warnings {
+            log.write(.warning, "app_store_key") { $0.member("detail", warning) }
+        }
+        let appender = database.sessions(as: .appender)
+        let auditor = database.sessions(as: .auditor)
+        return ReconcileWorker(
+            options: options,
+            verifier: Verifier(anchors: acceptance.anchors, apps: acceptance.apps),
+            clients: { surroundings in
+                try AppleDesk.clients(acceptance, configuration, surroundings: surroundings)
+            },
+            connect: { try appender.open() },
+            read: { try auditor.open() },
+            changed: { service.wake() },
+            log: log,
+            now: { .now }
+        )
     }
 
     /// How often changes beside the log are recorded as events.

@@ -13,6 +13,10 @@ extension CommandFailure {
         case let error as ConfigurationError: self = .input("\(error)")
         case let error as ServiceSettings.VariableError: self = .input("\(error)")
         case let error as AppStoreError: self = .input("\(error)")
+        case let error as APIKeyError: self = .input("\(error)")
+        case let error as AppStoreClients.NotSetUp: self = .input("\(error)")
+        case let error as AppStoreAPIError:
+            self.init(exitCode: .someRejected, message: printable("\(error)"))
         case let error as PostgresError: self = Self.database(error)
         case let error as HTTPError: self = .input("\(error)")
         case let error as HTTPClientError: self = .input("\(error)")

@@ -1,0 +1,135 @@
+internal import AppStore
+internal import EventLog
+internal import Ledger
+internal import LedgerService
+
+/// `subledger sync`.
+enum SyncCommand {
+    static let command = Command(
+        name: "sync",
+        summary: "Ask Apple how subscriptions stand, and take what is new into the ledger.",
+        operands: "[ID…]",
+        options: AppleDesk.options + [
+            .flag("--overdue", "those whose period is over without news, or that are estimates"),
+            .flag("--anomalous", "those about which something does not fit together"),
+            .flag("--all", "every subscription that the ledger knows"),
+            .value("--limit", "N", "at most so many, those asked about longest ago first"),
+            .flag("--no-project", "leave the read models as they are; the streams stay marked"),
+            .allowUnsafeServer,
+        ],
+        details: """
+            Reads Get All Subscription Statuses and the transaction history, from where it was read
+            last. ID is an originalTransactionId, or any transaction id that the ledger does not
+            know: Production is asked for it, and Sandbox only where Production says that it has no
+            such transaction. An answer that says nothing new appends nothing. `serve` does this by
+            itself for overdue and anomalous subscriptions.
+            """,
+        run: run
+    )
+
+    private static func run(_ arguments: Arguments) throws -> ExitCode {
+        var reasons: Set<SyncSelection.Reason> = []
+        if arguments.has("--overdue") { reasons.insert(.overdue) }
+        if arguments.has("--anomalous") { reasons.insert(.anomalous) }
+        if arguments.has("--all") { reasons.insert(.all) }
+        guard reasons.isEmpty != arguments.operands.isEmpty else {
+            throw CommandFailure.usage(
+                arguments.operands.isEmpty
+                    ? "which ones? name IDs, or give --overdue, --anomalous or --all"
+                    : "IDs go without --overdue, --anomalous and --all"
+            )
+        }
+        let limit = try arguments.integer("--limit", in: 1...Int64.max) ?? .max
+        let desk = try AppleDesk(arguments)
+        try desk.database.refuseUnsafeServer(arguments)
+        let accepted = Set(try desk.accounts(arguments).map(\.app))
+        let sync = Sync(desk.clients, desk.recorder, now: { .now })
+        let selection = SyncSelection(try desk.database.connect(as: .auditor))
+        var targets: [SyncSelection.Target] = []
+        if reasons.isEmpty {
+            for id in arguments.operands {
+                let apps = try selection.apps(having: id)
+                targets += apps.map { .init(app: $0, id: id, reason: .named) }
+                if apps.isEmpty {
+                    guard let found = try sync.find(id) else {
+                        throw CommandFailure.notFound(
+                            "Apple has no transaction \(printable(id)) of an accepted app"
+                        )
+                    }
+                    targets.append(found)
+                }
+            }
+        } else {
+            targets = try selection.targets(reasons, now: .now, notSince: nil, limit: limit)
+        }
+        targets.removeAll { !accepted.contains($0.app) }
+        let results = try run(targets, sync)
+        if !arguments.has("--no-project"), !Interruption.isRequested {
+            try IngestCommand.project(desk.database)
+        }
+        try report(results, of: targets.count, arguments)
+        return results.contains { $0.failure != nil } ? .someRejected : .done
+    }
+
+    private static func run(
+        _ targets: [SyncSelection.Target],
+        _ sync: Sync
+    ) throws -> [Sync.Result] {
+        let bar = ProgressBar("sync", unit: "subscriptions")
+        defer { bar.clear() }
+        var results: [Sync.Result] = []
+        try Interruption.cooperatively {
+            for target in targets where !Interruption.isRequested {
+                results.append(try sync.run(target))
+                let fraction = Double(results.count) / Double(max(1, targets.count))
+                bar.update(fraction: fraction, count: results.count)
+            }
+        }
+        return results
+    }
+
+    private static func report(
+        _ results: [Sync.Result],
+        of count: Int,
+        _ arguments: Arguments
+    ) throws {
+        let output = Output.standard()
+        if arguments.has("--json") {
+            try output.line(json(results))
+        } else {
+            let failed = results.filter { $0.failure != nil }
+            for result in failed.prefix(Refusals.shownMax) {
+                let failure = result.failure.map { "\($0)" } ?? ""
+                try output.line(printable("\(result.target.id): \(failure)"))
+            }
+            let appended = results.reduce(0) { $0 + $1.recorded.appended }
+            let changed = results.count { $0.recorded.appended > 0 }
+            try output.line(
+                "\(grouped(results.count)) of \(grouped(count)) subscriptions asked about: "
+                    + "\(grouped(changed)) had news (\(grouped(appended)) events), "
+                    + "\(grouped(failed.count)) failed"
+            )
+        }
+        try output.flush()
+    }
+
+    private static func json(_ results: [Sync.Result]) -> String {
+        var json = JSONWriter(pretty: true)
+        json.beginArray()
+        for result in results {
+            json.beginObject()
+            json.member("original_transaction_id", result.target.id)
+            json.member("bundle_id", result.target.app.bundleID)
+            json.member("environment", "\(result.target.app.environment)")
+            json.member("reason", result.target.reason.rawValue)
+            json.member("appended", result.recorded.appended)
+            json.member("unchanged", result.recorded.unchanged)
+            json.member("rejected", result.recorded.rejected.count)
+            json.member("error_code", result.failure?.code?.rawValue)
+            json.member("error", result.failure.map { "\($0)" })
+            json.endObject()
+        }
+        json.endArray()
+        return json.text
+    }
+}
