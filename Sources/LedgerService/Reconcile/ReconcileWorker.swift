@@ -1,6 +1,7 @@
 package import AppStore
 internal import Dispatch
 internal import EventLog
+internal import HTTP
 package import Ledger
 package import Postgres
 internal import Synchronization
@@ -53,7 +54,7 @@ package final class ReconcileWorker: Sendable {
     private let log: ServiceLog
     private let now: @Sendable () -> Timestamp
     private let holder: String
-    private let work = DispatchSemaphore(value: 0)
+    private let work = MonotonicSemaphore()
     private let isOver = DispatchSemaphore(value: 0)
     private let isStopping = Atomic<Bool>(false)
     private let state = Mutex(Condition())
@@ -130,7 +131,7 @@ package final class ReconcileWorker: Sendable {
                 if let error = error as? AppStoreAPIError, error.kind == .stopped { break }
             }
             guard !shouldStop else { break }
-            _ = work.wait(timeout: .now() + .milliseconds(Int(rest)))
+            _ = work.wait(within: .milliseconds(Int(rest)))
         }
         _ = try? recorder?.withSession { connection, _ in try turn.leave(connection) }
     }
