@@ -21,9 +21,10 @@ public struct Symbol: Hashable, Sendable {
         }
     }
 
-    /// The symbol's text.
+    /// The symbol's text; empty for the number that stands for no symbol, which whoever prints the
+    /// inside of a fact comes upon.
     public var text: String {
-        Self.table.withLock { $0.texts[Int(index)] }
+        Self.table.withLock { index < $0.texts.count ? $0.texts[Int(index)] : "" }
     }
 
     private struct Table {
