@@ -67,8 +67,8 @@ enum ExtendCommands {
         operands: "REQUEST",
         options: decisionOptions,
         details: """
-            REQUEST is the identifier that `subledger extend` printed. Who asked cannot approve; what
-            has changed since must be asked for anew.
+            REQUEST is the identifier that `subledger extend` printed. Who asked cannot approve;
+            what has changed since must be asked for anew.
             """,
         run: { try decide($0) { try $0.approve($1, by: $2, note: $3) } }
     )

@@ -17,8 +17,9 @@ enum RebuildCommand {
             Without a name all of them are made. Readers see the old rows until the new ones are
             whole; killed at any moment it leaves them as they were. With --diff the ledger is
             folded under the rules that it holds and compared with the live rows, --at is the
-            instant that counts as now. Read models: \
-            \(ReadModels.names.joined(separator: ", ")).
+            instant that counts as now.
+
+            Read models: \(ReadModels.names.joined(separator: ", ")).
             """,
         run: run
     )
