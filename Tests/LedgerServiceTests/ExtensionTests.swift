@@ -199,6 +199,8 @@ struct ExtensionTests {
         bench.apple.isAway.withLock { $0 = true }
         let refused = try bench.extend()
         #expect(refused.rule == "status_unavailable")
+        // Of two requests of one instant the random identifier would tell the order.
+        bench.now = LogFixture.day(11)
         let meant = try bench.extend(
             ExtensionBench.wish(ticket: "SUP-2") { $0.withoutFreshStatus = true }
         )
