@@ -90,7 +90,10 @@ import Testing
         let isDone = DispatchSemaphore(value: 0)
         _ = pool.answer { connection in
             let sessions = try connection.query(
-                "select count(*) from pg_stat_activity where datname = current_database()"
+                """
+                select count(*) from pg_stat_activity
+                where datname = current_database() and backend_type = 'client backend'
+                """
             )
             #expect((1...5).contains(sessions.int(0, 0) ?? 0))
             isDone.signal()
