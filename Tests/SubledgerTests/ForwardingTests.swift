@@ -122,10 +122,12 @@ import Testing
             let events = try #require(answer.object["events"] as? [[String: Any]])
             if events.isEmpty { return result }
             for event in events {
+                after = try #require(event["position"] as? Int)
+                // What was set up is recorded beside what Apple sent.
+                guard event["kind"] as? String == "notification" else { continue }
                 let stream = try #require(event["stream"] as? String)
                 let text = try #require(event["signed_payload"] as? String)
                 result[stream, default: []].append("{\"signedPayload\":\"\(text)\"}")
-                after = try #require(event["position"] as? Int)
             }
         }
     }

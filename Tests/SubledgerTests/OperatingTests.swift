@@ -218,7 +218,8 @@ import Testing
         }
         let token = try served.token("auditor")
         let events = try #require(served.get("/v1/events?limit=500", token: token))
-        #expect((events.object["events"] as? [Any])?.count == place.texts.count)
+        let rows = try #require(events.object["events"] as? [[String: Any]])
+        #expect(rows.count { $0["kind"] as? String == "notification" } == place.texts.count)
         let metrics = try #require(served.get("/metrics", token: token))
         let page = String(decoding: metrics.body, as: UTF8.self)
         #expect(page.contains("subledger_quarantine_bytes_day 0\n"))

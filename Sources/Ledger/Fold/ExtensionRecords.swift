@@ -268,6 +268,9 @@ private struct SignedVersions {
         var isNotice: Bool
         /// Whether it came with `RENEWAL_EXTENSION` and `FAILURE`.
         var isFailure: Bool
+
+        /// Notices first, then failures, then what says neither.
+        var rank: Int { isNotice ? 0 : isFailure ? 1 : 2 }
     }
 
     private(set) var versions: [Version] = []
@@ -294,14 +297,15 @@ private struct SignedVersions {
             )
         }
         versions.sort {
-            ($0.signedDate, $0.digest, $0.isNotice ? 0 : 1, $0.position)
-                < ($1.signedDate, $1.digest, $1.isNotice ? 0 : 1, $1.position)
+            ($0.signedDate, $0.digest, $0.rank, $0.position)
+                < ($1.signedDate, $1.digest, $1.rank, $1.position)
         }
-        // One notice delivered in two forms is one extension.
-        for place in versions.indices.dropFirst() where versions[place].isNotice {
+        // What is told twice, or in two forms, is one extension or one failure.
+        for place in versions.indices.dropFirst().reversed() where versions[place].rank < 2 {
             let (old, new) = (versions[place - 1], versions[place])
-            if old.isNotice, old.signedDate == new.signedDate, old.digest == new.digest {
+            if old.rank == new.rank, old.signedDate == new.signedDate, old.digest == new.digest {
                 versions[place].isNotice = false
+                versions[place].isFailure = false
             }
         }
         isMatched = [Bool](repeating: false, count: versions.count)
