@@ -300,13 +300,14 @@ private struct SignedVersions {
             ($0.signedDate, $0.digest, $0.rank, $0.position)
                 < ($1.signedDate, $1.digest, $1.rank, $1.position)
         }
-        // What is told twice, or in two forms, is one extension or one failure.
-        for place in versions.indices.dropFirst().reversed() where versions[place].rank < 2 {
-            let (old, new) = (versions[place - 1], versions[place])
-            if old.rank == new.rank, old.signedDate == new.signedDate, old.digest == new.digest {
-                versions[place].isNotice = false
-                versions[place].isFailure = false
+        // What is told twice, or in two forms, is one extension, one failure or one version.
+        versions = versions.reduce(into: []) { kept, new in
+            if let old = kept.last, old.rank == new.rank, old.signedDate == new.signedDate,
+                old.digest == new.digest
+            {
+                return
             }
+            kept.append(new)
         }
         isMatched = [Bool](repeating: false, count: versions.count)
     }
