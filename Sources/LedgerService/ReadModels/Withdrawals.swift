@@ -30,26 +30,55 @@ struct Withdrawals: Equatable {
         _ connection: Connection
     ) throws(PostgresError) {
         if customers?.isEmpty == true { return }
-        let rows = try connection.query(
-            """
-            select app_id, app_transaction_id, signed_at, position from ledger.fact
-            where notification_type = 'RESCIND_CONSENT' and app_transaction_id is not null
-                and signed_at is not null and position <= $1
-                and ($2::text[] is null or app_transaction_id = any($2::text[]))
-            order by position
-            """,
-            [
-                .int(position),
-                customers.map { .textArray($0.map(\.description).sorted()) } ?? .null,
-            ]
-        )
+        let rows: Rows
+        if let customers, customers.count > Self.fewMax {
+            // Looking hundreds of customers up in each partition costs more than seeing that
+            // nearly none withdrew anything.
+            let few = try connection.query(
+                prepared: Self.statement("limit \(Self.fewMax + 1)"),
+                [.int(position)]
+            )
+            rows =
+                few.count <= Self.fewMax
+                ? few : try Self.rows(of: customers, upTo: position, connection)
+        } else if let customers {
+            rows = try Self.rows(of: customers, upTo: position, connection)
+        } else {
+            rows = try connection.query(Self.statement(""), [.int(position)])
+        }
         for row in 0..<rows.count {
             guard let id = rows.text(row, 1), let at = rows.timestamp(row, 2) else { continue }
             let customer = Customer(appID: Int32(rows.int(row, 0) ?? 0), id: AppleID(id))
+            guard customers?.contains(customer.id) ?? true else { continue }
             known[customer, default: []].append(
                 ConsentWithdrawal(at: at, position: rows.int(row, 3) ?? 0)
             )
         }
+        for customer in known.keys { known[customer]?.sort { $0.position < $1.position } }
+    }
+
+    /// So many are read whole before some customers' own are looked for.
+    private static let fewMax = 50
+
+    /// The statement that reads those of everybody, or those that a condition leaves.
+    private static func statement(_ condition: String) -> String {
+        """
+        select app_id, app_transaction_id, signed_at, position from ledger.fact
+        where notification_type = 'RESCIND_CONSENT' and app_transaction_id is not null
+            and signed_at is not null and position <= $1 \(condition)
+        """
+    }
+
+    private static func rows(
+        of customers: Set<AppleID>,
+        upTo position: Int64,
+        _ connection: Connection
+    ) throws(PostgresError) -> Rows {
+        // Prepared, since planning it over all partitions takes longer than the answer.
+        try connection.query(
+            prepared: statement("and app_transaction_id = any($2::text[])"),
+            [.int(position), .textArray(customers.map(\.description).sorted())]
+        )
     }
 
     /// Whether nobody's is known.
@@ -90,20 +119,34 @@ extension Withdrawals {
         // They stand in the stream of the app, as all that belongs to no purchase does.
         let streams = streams.filter { $0.stream.hasPrefix("app:") }
         guard !streams.isEmpty else { return }
+        // Seldom is one of them a withdrawal: the customers are joined only where there is one.
+        let rows = try connection.query(
+            prepared: """
+                select c.app_id, c.app_transaction_id, c.position
+                from ledger.mark m
+                join ledger.fact c
+                    on c.stream = m.stream and c.app_id = m.app_id and c.position = m.position
+                where m.stream = any($1::text[]) and m.app_id = any($2::integer[])
+                    and c.notification_type = 'RESCIND_CONSENT'
+                    and c.app_transaction_id is not null
+                """,
+            [.textArray(streams.map(\.stream)), .intArray(streams.map { Int64($0.appID) })]
+        )
+        guard rows.count > 0 else { return }
         try connection.query(
             """
             insert into ledger.mark (stream, app_id, position)
             select distinct f.stream, f.app_id, c.position
-            from ledger.mark m
-            join ledger.fact c
-                on c.stream = m.stream and c.app_id = m.app_id and c.position = m.position
-            join ledger.fact f
-                on f.app_id = c.app_id and f.app_transaction_id = c.app_transaction_id
-            where (m.stream, m.app_id) in (select * from unnest($1::text[], $2::integer[]))
-                and c.notification_type = 'RESCIND_CONSENT' and f.transaction_id is not null
+            from unnest($1::integer[], $2::text[], $3::bigint[]) as c (app_id, customer, position)
+            join ledger.fact f on f.app_id = c.app_id and f.app_transaction_id = c.customer
+            where f.transaction_id is not null
             on conflict do nothing
             """,
-            [.textArray(streams.map(\.stream)), .intArray(streams.map { Int64($0.appID) })]
+            [
+                .intArray((0..<rows.count).map { rows.int($0, 0) ?? 0 }),
+                .textArray((0..<rows.count).map { rows.text($0, 1) ?? "" }),
+                .intArray((0..<rows.count).map { rows.int($0, 2) ?? 0 }),
+            ]
         )
     }
 
