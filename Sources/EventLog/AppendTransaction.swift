@@ -55,11 +55,12 @@ struct AppendTransaction {
     ) throws -> [AppendOutcome] {
         // The head row is the lock: whoever holds it appends, so position order is commit order.
         let rows = try connection.query(
-            """
-            select position, link,
-                greatest(recorded_at, date_trunc('milliseconds', clock_timestamp()))
-            from ledger.head for update
-            """
+            prepared: """
+                select position, link,
+                    greatest(recorded_at, date_trunc('milliseconds', clock_timestamp()))
+                from ledger.head for update
+                """,
+            []
         )
         guard
             rows.count == 1, let last = rows.int(0, 0), let link = rows.bytes(0, 1),
@@ -180,8 +181,8 @@ struct AppendTransaction {
             root: Chain.root(leaves),
             previous: link
         )
-        try connection.query(
-            "insert into ledger.batch (first_position, last_position, recorded_at, root, previous)"
+        _ = try connection.query(
+            prepared: "insert into ledger.batch (first_position, last_position, recorded_at, root, previous)"
                 + " values ($1, $2, $3, $4, $5)",
             [
                 .int(batch.firstPosition), .int(batch.lastPosition),
@@ -190,8 +191,8 @@ struct AppendTransaction {
             ]
         )
         try step(.batchInserted)
-        try connection.query(
-            "update ledger.head set position = $1, recorded_at = $2, link = $3",
+        _ = try connection.query(
+            prepared: "update ledger.head set position = $1, recorded_at = $2, link = $3",
             [
                 .int(batch.lastPosition), .instant(milliseconds: now.milliseconds),
                 .bytes(Chain.link(batch)),

@@ -22,14 +22,15 @@ public struct AppRegistry: Hashable, Sendable {
         apps = try readModels("read the apps' rules") {
             var apps: [Int32: App] = [:]
             let rows = try connection.query(
-                """
-                select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
-                    r.clock_profile
-                from ledger.app a
-                left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
-                    select max(version) from ledger.app_rules n where n.app_id = a.app_id
-                )
-                """
+                prepared: """
+                    select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
+                        r.clock_profile
+                    from ledger.app a
+                    left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
+                        select max(version) from ledger.app_rules n where n.app_id = a.app_id
+                    )
+                """,
+                []
             )
             for row in 0..<rows.count {
                 let environment = Environment(rows.text(row, 2) ?? "")
@@ -58,13 +59,14 @@ public struct AppRegistry: Hashable, Sendable {
         into apps: inout [Int32: App]
     ) throws(PostgresError) {
         let rows = try connection.query(
-            """
-            select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
-            from ledger.app_product p
-            where p.version = (
-                select max(version) from ledger.app_rules n where n.app_id = p.app_id
-            )
-            """
+            prepared: """
+                select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
+                from ledger.app_product p
+                where p.version = (
+                    select max(version) from ledger.app_rules n where n.app_id = p.app_id
+                )
+            """,
+            []
         )
         for row in 0..<rows.count {
             guard let period = rows.text(row, 4).flatMap({ PlanPeriod(rawValue: $0) }) else {

@@ -40,8 +40,9 @@ struct Current: Hashable {
     static func read(_ connection: Connection, lock: String = "") throws(PostgresError) -> [Current]
     {
         let rows = try connection.query(
-            "select projection, generation, version, decoder from read_model.current"
-                + " order by projection \(lock)"
+            prepared: "select projection, generation, version, decoder from read_model.current"
+                + " order by projection \(lock)",
+            []
         )
         return (0..<rows.count).map { row in
             Current(

@@ -94,6 +94,8 @@ public final class Projector {
                 guard page.rows > 0 else { break }
                 newestSeen = max(newestSeen, page.newest)
                 if !page.found.isEmpty { try fold(page.found) }
+                // What came meanwhile waits for the next run, so that it comes in one batch.
+                if page.rows < Self.batchSize { break }
             }
             let pause = max(.milliseconds(150), sweepTime * Self.sweepShare)
             if sweptAt.map({ ContinuousClock.now - $0 >= pause }) ?? true {
@@ -197,7 +199,7 @@ public final class Projector {
     }
 
     private func candidates(_ which: String, _ binds: [Bind]) throws -> Page {
-        let rows = try connection.query(Self.candidates(which), binds)
+        let rows = try connection.query(prepared: Self.candidates(which), binds)
         var page = Page()
         page.rows = rows.count
         for row in 0..<rows.count {
@@ -307,19 +309,22 @@ extension Projector {
     }
 
     /// What is read is looked up by its key: a server that has no statistics yet (a new database,
-    /// or one that has crashed) would rather read whole tables for that.
+    /// or one that has crashed) would rather read whole tables for that. The same few statements
+    /// come with every batch, so that one plan for each is enough: planning took longer than a
+    /// small batch.
     static let begin =
         "begin; set local enable_seqscan = off; set local enable_hashjoin = off;"
-        + " set local enable_mergejoin = off; set local max_parallel_workers_per_gather = 0"
+        + " set local enable_mergejoin = off; set local max_parallel_workers_per_gather = 0;"
+        + " set local plan_cache_mode = force_generic_plan"
 
     /// Gives every stream its row in `read_model.claim`, in a transaction of its own: an insert
     /// that is not committed would make other projectors wait.
     private func makeClaimable(_ keys: [SubscriptionKey]) throws(PostgresError) {
-        try connection.query(
-            """
-            insert into read_model.claim (stream, app_id)
-            select * from unnest($1::text[], $2::integer[]) as k (stream, app_id)
-            on conflict do nothing
+        _ = try connection.query(
+            prepared: """
+                insert into read_model.claim (stream, app_id)
+                select * from unnest($1::text[], $2::integer[]) as k (stream, app_id)
+                on conflict do nothing
             """,
             Self.binds(keys)
         )
@@ -327,11 +332,11 @@ extension Projector {
 
     private func claim(_ candidates: [Candidate]) throws(PostgresError) -> [Candidate] {
         let rows = try connection.query(
-            """
-            select stream, app_id from read_model.claim
-            where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
-            order by stream, app_id
-            for update skip locked
+            prepared: """
+                select stream, app_id from read_model.claim
+                where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+                order by stream, app_id
+                for update skip locked
             """,
             Self.binds(candidates.map(\.key))
         )
@@ -400,18 +405,18 @@ extension Projector {
 
     private func finish(_ folded: [Candidate]) throws(PostgresError) {
         let binds = Self.binds(folded.map(\.key)) + [.intArray(folded.map(\.position))]
-        try connection.query(
-            """
-            delete from ledger.mark m
-            using unnest($1::text[], $2::integer[], $3::bigint[]) as k (stream, app_id, position)
-            where m.stream = k.stream and m.app_id = k.app_id and m.position <= k.position
+        _ = try connection.query(
+            prepared: """
+                delete from ledger.mark m
+                using unnest($1::text[], $2::integer[], $3::bigint[]) as k (stream, app_id, position)
+                where m.stream = k.stream and m.app_id = k.app_id and m.position <= k.position
             """,
             binds
         )
-        try connection.query(
-            """
-            delete from read_model.parked
-            where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+        _ = try connection.query(
+            prepared: """
+                delete from read_model.parked
+                where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
             """,
             Self.binds(folded.map(\.key))
         )

@@ -53,7 +53,7 @@ struct RowDifference {
         _ connection: Connection
     ) throws -> [RowKey: [UInt8]] {
         let rows = try connection.query(
-            "select \(table.columns.joined(separator: ", ")) from \(generation.partition(table))"
+            prepared: "select \(table.columns.joined(separator: ", ")) from \(generation.partition(table))"
                 + " where stream = any($1)",
             [.textArray(Set(keys.map(\.stream)).sorted())]
         )
@@ -94,8 +94,8 @@ struct RowDifference {
             columns += ", \(sequenceKey)"
             arrays += ", $4::integer[]"
         }
-        try connection.query(
-            "delete from \(generation.partition(table)) where (\(columns)) in"
+        _ = try connection.query(
+            prepared: "delete from \(generation.partition(table)) where (\(columns)) in"
                 + " (select * from unnest(\(arrays)))",
             binds
         )
