@@ -182,7 +182,8 @@ struct AppendTransaction {
             previous: link
         )
         _ = try connection.query(
-            prepared: "insert into ledger.batch (first_position, last_position, recorded_at, root, previous)"
+            prepared:
+                "insert into ledger.batch (first_position, last_position, recorded_at, root, previous)"
                 + " values ($1, $2, $3, $4, $5)",
             [
                 .int(batch.firstPosition), .int(batch.lastPosition),

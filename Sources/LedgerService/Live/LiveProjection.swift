@@ -25,8 +25,10 @@ package final class LiveProjection: Sendable {
     static let pollMilliseconds = 200
     /// How long it waits after a failure.
     static let failurePauseMilliseconds = 1000
-    /// How long it rests after folding something. Each batch costs the server some milliseconds,
-    /// however small it is; under load this makes one of several, and nobody sees the difference.
+    /// How long it rests after folding something.
+    ///
+    /// Each batch costs the server some milliseconds, however small it is; under load this makes
+    /// one of several, and nobody sees the difference.
     static let gatherMilliseconds: UInt32 = 10
 
     private let connect: @Sendable () throws -> Connection

@@ -23,13 +23,13 @@ public struct AppRegistry: Hashable, Sendable {
             var apps: [Int32: App] = [:]
             let rows = try connection.query(
                 prepared: """
-                    select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
-                        r.clock_profile
-                    from ledger.app a
-                    left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
-                        select max(version) from ledger.app_rules n where n.app_id = a.app_id
-                    )
-                """,
+                        select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
+                            r.clock_profile
+                        from ledger.app a
+                        left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
+                            select max(version) from ledger.app_rules n where n.app_id = a.app_id
+                        )
+                    """,
                 []
             )
             for row in 0..<rows.count {
@@ -60,12 +60,12 @@ public struct AppRegistry: Hashable, Sendable {
     ) throws(PostgresError) {
         let rows = try connection.query(
             prepared: """
-                select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
-                from ledger.app_product p
-                where p.version = (
-                    select max(version) from ledger.app_rules n where n.app_id = p.app_id
-                )
-            """,
+                    select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
+                    from ledger.app_product p
+                    where p.version = (
+                        select max(version) from ledger.app_rules n where n.app_id = p.app_id
+                    )
+                """,
             []
         )
         for row in 0..<rows.count {

@@ -308,10 +308,11 @@ extension Projector {
         )
     }
 
-    /// What is read is looked up by its key: a server that has no statistics yet (a new database,
-    /// or one that has crashed) would rather read whole tables for that. The same few statements
-    /// come with every batch, so that one plan for each is enough: planning took longer than a
-    /// small batch.
+    /// How a batch begins: what is read is looked up by its key.
+    ///
+    /// A server that has no statistics yet (a new database, or one that has crashed) would rather
+    /// read whole tables for that. The same few statements come with every batch, so that one plan
+    /// for each is enough: planning took longer than a small batch.
     static let begin =
         "begin; set local enable_seqscan = off; set local enable_hashjoin = off;"
         + " set local enable_mergejoin = off; set local max_parallel_workers_per_gather = 0;"
@@ -322,10 +323,10 @@ extension Projector {
     private func makeClaimable(_ keys: [SubscriptionKey]) throws(PostgresError) {
         _ = try connection.query(
             prepared: """
-                insert into read_model.claim (stream, app_id)
-                select * from unnest($1::text[], $2::integer[]) as k (stream, app_id)
-                on conflict do nothing
-            """,
+                    insert into read_model.claim (stream, app_id)
+                    select * from unnest($1::text[], $2::integer[]) as k (stream, app_id)
+                    on conflict do nothing
+                """,
             Self.binds(keys)
         )
     }
@@ -333,11 +334,11 @@ extension Projector {
     private func claim(_ candidates: [Candidate]) throws(PostgresError) -> [Candidate] {
         let rows = try connection.query(
             prepared: """
-                select stream, app_id from read_model.claim
-                where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
-                order by stream, app_id
-                for update skip locked
-            """,
+                    select stream, app_id from read_model.claim
+                    where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+                    order by stream, app_id
+                    for update skip locked
+                """,
             Self.binds(candidates.map(\.key))
         )
         let claimed = Set(
@@ -407,17 +408,17 @@ extension Projector {
         let binds = Self.binds(folded.map(\.key)) + [.intArray(folded.map(\.position))]
         _ = try connection.query(
             prepared: """
-                delete from ledger.mark m
-                using unnest($1::text[], $2::integer[], $3::bigint[]) as k (stream, app_id, position)
-                where m.stream = k.stream and m.app_id = k.app_id and m.position <= k.position
-            """,
+                    delete from ledger.mark m
+                    using unnest($1::text[], $2::integer[], $3::bigint[]) as k (stream, app_id, position)
+                    where m.stream = k.stream and m.app_id = k.app_id and m.position <= k.position
+                """,
             binds
         )
         _ = try connection.query(
             prepared: """
-                delete from read_model.parked
-                where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
-            """,
+                    delete from read_model.parked
+                    where (stream, app_id) in (select * from unnest($1::text[], $2::integer[]))
+                """,
             Self.binds(folded.map(\.key))
         )
     }

@@ -53,7 +53,8 @@ struct RowDifference {
         _ connection: Connection
     ) throws -> [RowKey: [UInt8]] {
         let rows = try connection.query(
-            prepared: "select \(table.columns.joined(separator: ", ")) from \(generation.partition(table))"
+            prepared:
+                "select \(table.columns.joined(separator: ", ")) from \(generation.partition(table))"
                 + " where stream = any($1)",
             [.textArray(Set(keys.map(\.stream)).sorted())]
         )
