@@ -3,7 +3,7 @@ internal import COpenSSL
 /// An X.509 certificate, read once; nothing of it changes afterwards.
 @safe public final class Certificate: @unchecked Sendable {
     // Safety: after `init` the handle is only read, by `X509_verify` and look-ups of extensions.
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
 
     /// The certificate as it was given.
     public let der: [UInt8]

@@ -7,6 +7,8 @@ public struct Acceptance: Sendable {
     public private(set) var apps: [AcceptedApp] = []
     /// Apple's roots and those that were added.
     public private(set) var anchors = TrustAnchors()
+    /// Asks issuers whether they took certificates back; nil unless the configuration wants that.
+    public private(set) var revocation: (any RevocationTransport)?
 
     /// The largest certificate file that is read.
     static let certificateSizeMaxBytes = 1 << 20
@@ -28,6 +30,7 @@ public struct Acceptance: Sendable {
             )
             for path in app.anchors { try addAnchor(path) }
         }
+        if configuration.asksOCSP { revocation = try OCSPTransport() }
     }
 
     /// Accepts an app's data; environments add up when the app is there already.
@@ -46,6 +49,20 @@ public struct Acceptance: Sendable {
     public mutating func addAnchor(_ path: String) throws {
         let bytes = try fileBytes(path: path, sizeMaxBytes: Self.certificateSizeMaxBytes)
         try anchors.add(bytes, name: path)
+    }
+
+    /// A verifier for all that is accepted.
+    ///
+    /// - Parameter unknownChains: how many chains that were never seen may be built; nil for any
+    ///   number.
+    /// - Returns: the verifier; each one has a memory of chains of its own.
+    public func verifier(unknownChains: ChainRate? = nil) -> Verifier {
+        Verifier(
+            anchors: anchors,
+            apps: apps,
+            unknownChains: unknownChains,
+            revocation: revocation
+        )
     }
 
     /// What an operator should know of the added roots, such as that one has expired.

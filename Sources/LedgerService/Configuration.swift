@@ -39,6 +39,9 @@ public struct Configuration: Hashable, Sendable {
     /// The apps, in the order of the file.
     public var apps: [App] = []
 
+    /// Whether issuers are asked if they took a certificate back (OCSP), for chains never seen.
+    public var asksOCSP = false
+
     /// When others must approve an extension, and the like.
     public var extensions = ExtensionSettings()
 

@@ -30,6 +30,7 @@ extension Configuration {
         let reader = ConfigurationReader(ConfigurationValue(document.root))
         self.init()
         database = reader.string("database")
+        asksOCSP = reader.bool("ocsp") ?? false
         for app in reader.list("apps", of: "an app is an object: {\"bundle_id\": …}") {
             if let app = App(app, folder: folder(of: path)) { apps.append(app) }
         }

@@ -99,6 +99,37 @@ import Testing
         try test.wait("closed") { $0.server.statistics.connectionsOpen == 0 }
     }
 
+    @Test func aSuccessorServesANewCertificateAndNobodyIsTurnedAway() throws {
+        let certificates = try Certificates()
+        let first = try certificates.identity("own.pem", "own.key")
+        let test = try ServerUnderTest { $0.tls = first }
+        let port = test.server.port
+        #expect(try #require(certificates.ask(port, "/hello")).hasSuffix("hi"))
+        // A key that does not fit changes nothing.
+        let wrong = try certificates.identity("own.pem", "other.key")
+        let error = #expect(throws: HTTPError.self) {
+            _ = try HTTPServer(succeeding: test.server, tls: wrong)
+        }
+        #expect(error?.code == .certificate)
+        #expect(try #require(certificates.ask(port, "/hello")).hasSuffix("hi"))
+
+        let second = try certificates.identity("other.pem", "other.key")
+        let next = try HTTPServer(succeeding: test.server, tls: second)
+        #expect(next.port == port)
+        #expect(test.server.stop(within: .seconds(5)) == .drained)
+        // The former certificate is gone, the new one there; each ask is a new connection.
+        #expect(certificates.ask(port, "/hello") == nil)
+        for _ in 0..<3 {
+            let answer = certificates.ask(port, "/hello", "-CAfile other.pem")
+            #expect(try #require(answer).hasSuffix("hi"))
+        }
+        #expect(next.statistics.connections >= 6)
+        #expect(throws: HTTPError.self) {
+            _ = try HTTPServer(succeeding: test.server, tls: second)
+        }
+        #expect(next.stop(within: .seconds(5)) == .drained)
+    }
+
     @Test func aCertificateThatDoesNotFitStopsTheStart() throws {
         let certificates = try Certificates()
         let wrong = try certificates.identity("own.pem", "other.key")

@@ -61,8 +61,9 @@ final class Consumer: Sendable {
     /// What was taken, in the order it came.
     var taken: [Delivery] { shelf.state.withLock { $0.taken } }
 
-    /// How many different bodies were taken. A forwarder that did not hear an answer in time
-    /// delivers again, so that `taken` may be longer.
+    /// How many different bodies were taken.
+    ///
+    /// A forwarder that did not hear an answer in time delivers again: `taken` may be longer.
     var distinct: Int { Set(taken.map(\.body)).count }
 
     /// How often somebody tried.

@@ -18,8 +18,12 @@ struct DeliveryBench {
 
     /// Makes one; the sample's verifier and a session to its database are what is used unless said
     /// otherwise.
-    init(verifier: Verifier? = nil, committer: Committer? = nil, sample: IngestSample? = nil) throws
-    {
+    init(
+        verifier: Verifier? = nil,
+        committer: Committer? = nil,
+        sample: IngestSample? = nil,
+        now: Timestamp = IngestSample.now
+    ) throws {
         let sample = try sample ?? IngestSample()
         let database = sample.database
         self.sample = sample
@@ -29,7 +33,7 @@ struct DeliveryBench {
             verifier: try verifier ?? sample.verifier(),
             committer: self.committer,
             refusals: refusals,
-            now: { IngestSample.now }
+            now: { now }
         )
     }
 

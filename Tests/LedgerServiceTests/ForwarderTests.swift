@@ -38,7 +38,9 @@ import Testing
             for stream in streams { deliver(stream: stream) }
         }
 
-        /// A forwarder that looks often. A request may take as long as a loaded machine needs.
+        /// A forwarder that looks often.
+        ///
+        /// A request may take as long as a loaded machine needs.
         func forwarder(
             to consumer: Consumer,
             start: Int64? = 1,

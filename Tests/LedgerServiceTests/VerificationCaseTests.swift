@@ -2,8 +2,10 @@ import AppStore
 import AppStoreSimulator
 import Crypto
 import EventLog
+import HTTP
 import Ledger
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -82,6 +84,67 @@ import Testing
         let after = try DeliveryBench(verifier: Verifier(anchors: anchors, apps: [app()]))
         #expect(after.deliver(sample.purchase(1))?.status == 200)
         #expect(after.deliver(other)?.status == 200)
+    }
+
+    @Test func b04AResponderThatIsAwayIsATemporaryMatterAndNoForgery() throws {
+        let state = Mutex<(authority: OCSPAuthority?, isAway: Bool)>((nil, true))
+        let responder = try HTTPServer(
+            configuration: HTTPServerConfiguration(),
+            router: Router(
+                OCSPAuthority.Issuer.allCases.map { issuer in
+                    Route(.post, "/\(issuer.rawValue)", bodyLimitBytes: 4096) { request in
+                        let (authority, isAway) = state.withLock { $0 }
+                        // Longer than the service waits; the answer reaches nobody.
+                        if isAway { sleepSeconds(2) }
+                        guard let authority, !isAway,
+                            let answer = try? authority.answer(request.body, by: issuer)
+                        else { return .answer(HTTPResponse(status: 503)) }
+                        return .answer(HTTPResponse(status: 200, body: answer))
+                    }
+                }
+            )
+        )
+        let authority = try OCSPAuthority(
+            url: "http://127.0.0.1:\(responder.port)",
+            leafMarker: TestCertificateAuthority.leafMarkerOID,
+            intermediateMarker: TestCertificateAuthority.intermediateMarkerOID
+        )
+        state.withLock { $0.authority = authority }
+        let sample = try IngestSample()
+        var anchors = TrustAnchors()
+        try anchors.add(authority.chain[2], name: "ocsp root.cer")
+        let now = Timestamp.now
+        let text = PayloadSigner(key: authority.key, chain: authority.chain).sign([
+            "notificationType": "TEST",
+            "notificationUUID": .string(sample.uuid(1)), "version": "2.0",
+            "signedDate": .integer(now.milliseconds),
+            "data": [
+                "bundleId": .string(sample.chain(1).bundleID), "environment": "Sandbox",
+            ],
+        ])
+        func bench() throws -> DeliveryBench {
+            try DeliveryBench(
+                verifier: Verifier(
+                    anchors: anchors,
+                    apps: [app()],
+                    revocation: try OCSPTransport(timeout: .seconds(1))
+                ),
+                sample: sample,
+                now: now
+            )
+        }
+        let away = try bench()
+        let answer = away.deliver(text)
+        #expect(answer?.status == 503)
+        #expect(answer?.reason == "revocation_unknown")
+        #expect(try away.count("ledger.event where kind = 'notification'") == 0)
+        #expect(try away.count("ledger.quarantine") == 0)
+        // Back again, the same delivery is stored. (The ten seconds of a failure are not waited.)
+        state.withLock { $0.isAway = false }
+        let back = try bench()
+        #expect(back.deliver(text)?.status == 200)
+        #expect(try back.count("ledger.event where kind = 'notification'") == 1)
+        responder.stop(within: .zero)
     }
 
     @Test func b05ASandboxNoticeIsStoredAsSuchOrRefusedByName() throws {

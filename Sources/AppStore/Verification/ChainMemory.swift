@@ -1,5 +1,6 @@
 internal import Crypto
 internal import Glibc
+internal import Ledger
 internal import Synchronization
 
 /// Chains that were built before, by the exact bytes of their header.
@@ -15,19 +16,29 @@ final class ChainMemory: Sendable {
 
     private let state = Mutex(RememberedChains())
     private let builder: ChainBuilder
+    private let revocation: RevocationCheck?
 
-    init(anchors: TrustAnchors, rate: ChainRate?) {
+    init(anchors: TrustAnchors, rate: ChainRate?, revocation: RevocationCheck? = nil) {
         builder = ChainBuilder(anchors: anchors, rate: rate)
+        self.revocation = revocation
     }
 
     /// The chain of a header in base64url, built if it was never seen.
-    func chain(header: ArraySlice<UInt8>) throws(Rejection) -> VerifiedChain {
-        if let chain = state.withLock({ $0.latestChain(header) }) { return chain }
+    ///
+    /// Where OCSP is on, its issuers are asked then, and again when their answers have run out.
+    func chain(
+        header: ArraySlice<UInt8>,
+        now: Timestamp
+    ) throws(Rejection) -> VerifiedChain {
+        if let chain = state.withLock({ $0.latestChain(header, now.seconds) }) { return chain }
         let digest = SHA256.digest(header)
-        if let known = state.withLock({ $0.chain(digest, header) }) { return try known.get() }
+        if let known = state.withLock({ $0.chain(digest, header, now.seconds) }) {
+            return try known.get()
+        }
         do throws(Rejection) {
             let chain = try builder.chain(header: header, digest: digest)
-            state.withLock { $0.remember(chain, digest: digest, header: header) }
+            let until = try revocation?.check(chain, now: now) ?? .max
+            state.withLock { $0.remember(chain, digest: digest, header: header, until: until) }
             return chain
         } catch {
             // What only came at a bad time is judged when it comes again.
@@ -48,6 +59,8 @@ private struct RememberedChains {
         var header: [UInt8]
         var chain: VerifiedChain
         var lastUse: UInt64
+        /// The second from which on it must be looked at anew.
+        var untilSeconds: Int64
     }
 
     private(set) var good: [[UInt8]: Good] = [:]
@@ -58,17 +71,21 @@ private struct RememberedChains {
     private var latest: Good?
     private var uses: UInt64 = 0
 
-    func latestChain(_ header: ArraySlice<UInt8>) -> VerifiedChain? {
-        guard let latest, Self.areEqual(latest.header, header) else { return nil }
+    func latestChain(_ header: ArraySlice<UInt8>, _ nowSeconds: Int64) -> VerifiedChain? {
+        guard let latest, nowSeconds < latest.untilSeconds, Self.areEqual(latest.header, header)
+        else { return nil }
         return latest.chain
     }
 
     mutating func chain(
         _ digest: [UInt8],
-        _ header: ArraySlice<UInt8>
+        _ header: ArraySlice<UInt8>,
+        _ nowSeconds: Int64
     ) -> Result<VerifiedChain, Rejection>? {
         if let refused = refused[digest] { return .failure(refused) }
-        guard var known = good[digest], Self.areEqual(known.header, header) else { return nil }
+        guard var known = good[digest], nowSeconds < known.untilSeconds,
+            Self.areEqual(known.header, header)
+        else { return nil }
         uses += 1
         known.lastUse = uses
         good[digest] = known
@@ -79,15 +96,21 @@ private struct RememberedChains {
     mutating func remember(
         _ chain: VerifiedChain,
         digest: [UInt8],
-        header: ArraySlice<UInt8>
+        header: ArraySlice<UInt8>,
+        until: Int64
     ) {
         uses += 1
-        if good.count >= ChainMemory.goodMax,
+        if good[digest] == nil, good.count >= ChainMemory.goodMax,
             let oldest = good.min(by: { $0.value.lastUse < $1.value.lastUse })
         {
             good[oldest.key] = nil
         }
-        let entry = Good(header: Array(header), chain: chain, lastUse: uses)
+        let entry = Good(
+            header: Array(header),
+            chain: chain,
+            lastUse: uses,
+            untilSeconds: until
+        )
         good[digest] = entry
         latest = entry
     }

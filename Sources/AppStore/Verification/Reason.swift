@@ -48,9 +48,15 @@ public enum Reason: String, Hashable, CaseIterable, Sendable {
     case nested
     /// Its chain was never seen, and too many such came of late; only ever undecided.
     case chainLimit = "chain_limit"
+    /// The issuer has taken a certificate of its chain back; asked only where OCSP is on.
+    case revoked
+    /// Whether one was taken back could not be asked; only ever undecided.
+    case revocationUnknown = "revocation_unknown"
 
     /// Whether it may pass by itself, so that the same text should be tried again.
-    public var isTemporary: Bool { self == .signedDateFuture || self == .chainLimit }
+    public var isTemporary: Bool {
+        self == .signedDateFuture || self == .chainLimit || self == .revocationUnknown
+    }
 }
 
 /// What was wrong with a signed text.

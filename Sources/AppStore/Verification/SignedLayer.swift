@@ -22,7 +22,7 @@ struct SignedLayer {
                     + "use Sandbox or TestFlight"
             )
         }
-        chain = try memory.chain(header: jws.header)
+        chain = try memory.chain(header: jws.header, now: now)
         let digest = SHA256.digest(jws.signingInput)
         guard chain.leafKey.isValidES256(signature: jws.signature, digest: digest) else {
             throw Rejection(

@@ -25,6 +25,13 @@ final class VerifiedChain: Sendable {
         )
     }
 
+    /// The certificates that somebody else issued, each with its issuer, leaf first.
+    var issuedCertificates: [(name: String, certificate: Certificate, issuer: Certificate)] {
+        zip(certificates, certificates.dropFirst()).map { issued, issuer in
+            (issued.name, issued.certificate, issuer.certificate)
+        }
+    }
+
     /// Throws unless all certificates were valid at the instant; asked at every use.
     func checkDates(at instant: Timestamp) throws(Rejection) {
         let seconds = instant.seconds

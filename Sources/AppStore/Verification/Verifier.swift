@@ -5,7 +5,7 @@ public import Ledger
 ///
 /// All layers are verified: the text itself and every signed text nested in it, each up to an
 /// anchor, and they must agree with each other. See ``Reason`` for the order of the checks. The
-/// verifier reads no file, and a clock only to limit unknown chains; any number of threads may use
+/// verifier reads no file, and a clock only to limit unknown chains and failing responders; any number of threads may use
 /// it at once.
 public final class Verifier: Sendable {
     /// How far in the future a text may claim to be signed: clocks differ by that much.
@@ -27,15 +27,22 @@ public final class Verifier: Sendable {
     ///   - environment: The only environment that is accepted; nil leaves it to the apps.
     ///   - unknownChains: How many chains that were never seen may be built; nil for any number.
     ///     A service that strangers can reach needs a limit.
+    ///   - revocation: Asks the issuers of a chain that was never seen whether they took it back
+    ///     (OCSP); nil asks nobody.
     public init(
         anchors: TrustAnchors,
         apps: [AcceptedApp]?,
         environment: Environment? = nil,
-        unknownChains: ChainRate? = nil
+        unknownChains: ChainRate? = nil,
+        revocation: (any RevocationTransport)? = nil
     ) {
         self.anchors = anchors
         identity = IdentityCheck(apps: apps, environment: environment)
-        memory = ChainMemory(anchors: anchors, rate: unknownChains)
+        memory = ChainMemory(
+            anchors: anchors,
+            rate: unknownChains,
+            revocation: revocation.map(RevocationCheck.init)
+        )
     }
 
     /// How many certificate chains are remembered, good ones and refused ones.

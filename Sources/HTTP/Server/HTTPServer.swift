@@ -38,26 +38,66 @@ public final class HTTPServer: Sendable {
     ///   - router: who answers what.
     ///   - onAccess: called once for each request, when it is over, in the server's threads.
     /// - Throws: `HTTPError`.
-    public init(
+    public convenience init(
         configuration: HTTPServerConfiguration,
         router: Router,
         onAccess: (@Sendable (AccessRecord) -> Void)? = nil
     ) throws(HTTPError) {
         try configuration.validate()
-        core = ServerCore(configuration: configuration, router: router, onAccess: onAccess)
         try ListeningSocket.allowConnections(configuration.connectionLimit)
         signal(SIGPIPE, SIG_IGN)
         let socket = try ListeningSocket.open(
             address: configuration.address,
             port: configuration.port
         )
+        try self.init(
+            core: ServerCore(configuration: configuration, router: router, onAccess: onAccess),
+            socket: socket
+        )
+    }
+
+    /// Starts a server that takes another one's place with a new certificate.
+    ///
+    /// It takes connections at the same port from the same socket, so that nobody is turned away;
+    /// both do so until the other one is stopped, which is the caller's to do. It goes on counting
+    /// where the other one is.
+    ///
+    /// - Throws: `HTTPError`; the other one serves on as if nothing had been.
+    public convenience init(
+        succeeding other: HTTPServer,
+        tls: TLSIdentity
+    ) throws(HTTPError) {
+        var configuration = other.core.configuration
+        configuration.tls = tls
+        let core = ServerCore(
+            configuration: configuration,
+            router: other.core.router,
+            onAccess: other.core.onAccess,
+            counters: other.core.counters
+        )
+        try self.init(core: core, socket: try other.duplicateSocket())
+    }
+
+    /// Takes the socket over.
+    private init(core: ServerCore, socket: Int32) throws(HTTPError) {
+        self.core = core
         port = ListeningSocket.port(of: socket)
-        do {
+        do throws(HTTPError) {
             state = Mutex(.running(try RunningServer(core: core, socket: socket)))
         } catch {
             close(socket)
             throw error
         }
+    }
+
+    private func duplicateSocket() throws(HTTPError) -> Int32 {
+        let file = state.withLock { state in
+            if case .running(let server) = state { server.duplicateSocket() } else { Int32(-1) }
+        }
+        guard file >= 0 else {
+            throw HTTPError(code: .start, message: "the server to be succeeded listens no more")
+        }
+        return file
     }
 
     deinit { _ = stop(within: .zero) }
@@ -168,6 +208,9 @@ public final class HTTPServer: Sendable {
         timer.setEventHandler { core.enforceDeadlines() }
         timer.resume()
     }
+
+    /// The listening socket under a number of its own; negative where there is none to be had.
+    func duplicateSocket() -> Int32 { fcntl(socket, F_DUPFD_CLOEXEC, 0) }
 
     func stop(_ core: ServerCore, within duration: Duration) -> HTTPServer.StopOutcome {
         ListeningSocket.deafen(socket)

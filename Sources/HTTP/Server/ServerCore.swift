@@ -7,7 +7,7 @@ final class ServerCore: Sendable {
     let configuration: HTTPServerConfiguration
     let router: Router
     let onAccess: (@Sendable (AccessRecord) -> Void)?
-    let counters = ServerCounters()
+    let counters: ServerCounters
     let gate = RequestGate()
     let table: ConnectionTable
     private let nextRequest = Atomic<UInt64>(1)
@@ -16,11 +16,13 @@ final class ServerCore: Sendable {
     init(
         configuration: HTTPServerConfiguration,
         router: Router,
-        onAccess: (@Sendable (AccessRecord) -> Void)?
+        onAccess: (@Sendable (AccessRecord) -> Void)?,
+        counters: ServerCounters = ServerCounters()
     ) {
         self.configuration = configuration
         self.router = router
         self.onAccess = onAccess
+        self.counters = counters
         table = ConnectionTable(
             limit: configuration.connectionLimit,
             addressLimit: configuration.addressConnectionLimit,

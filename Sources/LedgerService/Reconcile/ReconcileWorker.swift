@@ -57,6 +57,7 @@ package final class ReconcileWorker: Sendable {
     private let work = MonotonicSemaphore()
     private let isOver = DispatchSemaphore(value: 0)
     private let isStopping = Atomic<Bool>(false)
+    private let shouldReload = Atomic<Bool>(false)
     private let state = Mutex(Condition())
 
     /// Starts it.
@@ -106,6 +107,12 @@ package final class ReconcileWorker: Sendable {
         isOver.wait()
     }
 
+    /// Has the keys read again before Apple is asked the next time.
+    package func reload() {
+        shouldReload.store(true, ordering: .releasing)
+        work.signal()
+    }
+
     private var shouldStop: Bool { isStopping.load(ordering: .acquiring) }
 
     private func run() {
@@ -116,8 +123,14 @@ package final class ReconcileWorker: Sendable {
         while !shouldStop {
             var rest = options.restMilliseconds
             do {
+                if shouldReload.exchange(false, ordering: .acquiringAndReleasing) {
+                    // Where the new key cannot be used the old one stays.
+                    clients = try makeClients(surroundings)
+                }
                 if clients == nil {
                     clients = try makeClients(surroundings)
+                }
+                if recorder == nil {
                     recorder = ResponseRecorder(run: holder, verifier: verifier, connect: connect)
                 }
                 if let clients, let recorder {

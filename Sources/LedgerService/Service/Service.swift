@@ -1,4 +1,5 @@
 package import AppStore
+internal import Dispatch
 package import HTTP
 package import Ledger
 package import Postgres
@@ -86,6 +87,8 @@ package final class Service: Sendable {
     /// A position up to which the read models are known to show all.
     let shownPosition = Atomic<Int64>(0)
     private let server: Mutex<HTTPServer?> = Mutex(nil)
+    /// Servers with a former certificate that answer what they took.
+    private let retiring: Mutex<[HTTPServer]> = Mutex([])
     private let isDraining = Atomic<Bool>(false)
 
     /// The port that is listened on.
@@ -201,10 +204,34 @@ package final class Service: Sendable {
         feed.wake()
     }
 
-    /// Has the tokens read again.
-    package func reload() {
+    /// Has the tokens read again, and new connections served with another certificate.
+    ///
+    /// - Parameters:
+    ///   - tls: the certificate and its key; nil where the service has none of its own.
+    ///   - duration: how long requests on older connections may take.
+    /// - Throws: `HTTPError` where the certificate cannot be used; the service goes on with the one
+    ///   that it has.
+    package func reload(
+        tls: TLSIdentity? = nil,
+        within duration: Duration = .zero
+    ) throws(HTTPError) {
         gatekeeper.forget()
-        log.write(.info, "reloaded")
+        if let tls, !isStopping {
+            let old = try server.withLock { server throws(HTTPError) in
+                let old = server
+                if let old { server = try HTTPServer(succeeding: old, tls: tls) }
+                return old
+            }
+            if let old {
+                retiring.withLock { $0.append(old) }
+                // It takes as long as the last request there.
+                DispatchQueue(label: "subledger.retiring").async { [self] in
+                    old.stop(within: duration)
+                    retiring.withLock { servers in servers.removeAll { $0 === old } }
+                }
+            }
+        }
+        log.write(.info, "reloaded") { $0.member("certificate", tls != nil) }
     }
 
     /// Stops: nothing new is taken, all that was accepted is answered, what was committed stays.
@@ -216,6 +243,7 @@ package final class Service: Sendable {
         isDraining.store(true, ordering: .releasing)
         feed.stop()
         let outcome = server.withLock { $0 }?.stop(within: duration)
+        for server in retiring.withLock({ $0 }) { server.stop(within: duration) }
         lane.stop()
         committer.stop()
         refusals.drain()

@@ -53,7 +53,7 @@ enum IngestCommand {
         _ database: Database,
         _ refusals: Refusals
     ) throws -> IngestReport {
-        let verifier = Verifier(anchors: acceptance.anchors, apps: acceptance.apps)
+        let verifier = acceptance.verifier()
         let ingest = Ingest(verifier: verifier) { try database.connect(as: .appender) }
         let bar = ProgressBar("ingest", unit: "lines")
         var listener = Ingest.Listener()

@@ -162,7 +162,7 @@ enum QuarantineCommands {
             configuration?.apps.isEmpty == false || arguments.has(Option.acceptBundle.name)
         if namesApps {
             let acceptance = try Acceptance(arguments, configuration)
-            return Verifier(anchors: acceptance.anchors, apps: acceptance.apps)
+            return acceptance.verifier()
         }
         var acceptance = Acceptance()
         for path in arguments.values(Option.root.name) { try acceptance.addAnchor(path) }
@@ -179,7 +179,7 @@ enum QuarantineCommands {
         let database = try Database.open(arguments, configuration)
         let entries = try entries(arguments, in: database)
         let replay = try QuarantineReplay(
-            verifier: Verifier(anchors: acceptance.anchors, apps: acceptance.apps),
+            verifier: acceptance.verifier(),
             now: .now,
             database.connect(as: .appender)
         )

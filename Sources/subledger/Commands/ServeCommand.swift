@@ -29,10 +29,11 @@ enum ServeCommand {
             POST /v1/notifications takes App Store Server Notifications V2 of both environments; 200
             is answered after the commit. Questions need a token: `subledger token create`.
             /healthz and /readyz need none. SIGTERM and Ctrl-C answer what was accepted and end;
-            SIGHUP reads the tokens again. The section "service" of subledger.json and variables
-            such as SUBLEDGER_LISTEN say the same as the options, which are the strongest. What
-            happens goes to standard error, one JSON object a line. With a key of Apple's (section
-            "app_store") it also asks Apple for what did not arrive: docs/reconcile.md.
+            SIGHUP reads tokens, certificate and keys again. The section "service" of
+            subledger.json and variables such as SUBLEDGER_LISTEN say the same as the options,
+            which are the strongest. What happens goes to standard error, one JSON object a line.
+            With a key of Apple's (section "app_store") it also asks Apple for what did not
+            arrive: docs/reconcile.md.
             """,
         run: run
     )
@@ -64,9 +65,7 @@ enum ServeCommand {
         options.extensions = configuration?.extensions ?? options.extensions
         let service = try Service(
             options: options,
-            verifier: Verifier(
-                anchors: acceptance.anchors,
-                apps: acceptance.apps,
+            verifier: acceptance.verifier(
                 // Apple needs a new chain every few months, and a few at the start.
                 unknownChains: ChainRate(burst: 50, perSecond: 5)
             ),
@@ -86,7 +85,17 @@ enum ServeCommand {
             json.member("apps", Int64(acceptance.apps.count))
         }
         let worker = try reconciler(configuration, acceptance, database, service, log)
-        waitForTheEnd(of: service, within: drain) {
+        let reload = {
+            // A file that cannot be used changes nothing.
+            do {
+                let tls = try settings.identity()
+                try service.reload(tls: tls, within: .seconds(drain))
+            } catch {
+                log.write(.warning, "not_reloaded") { $0.member("error", "\(error)") }
+            }
+            worker?.reload()
+        }
+        waitForTheEnd(within: drain, reload: reload) {
             do { try database.recordRows() } catch {
                 log.write(.warning, "rows_not_recorded") { $0.member("error", "\(error)") }
             }
@@ -133,7 +142,7 @@ enum ServeCommand {
         let auditor = database.sessions(as: .auditor)
         return ReconcileWorker(
             options: options,
-            verifier: Verifier(anchors: acceptance.anchors, apps: acceptance.apps),
+            verifier: acceptance.verifier(),
             clients: { surroundings in
                 try AppleDesk.clients(acceptance, configuration, surroundings: surroundings)
             },
@@ -149,8 +158,8 @@ enum ServeCommand {
     private static let recordingSeconds = 60
 
     private static func waitForTheEnd(
-        of service: Service,
         within drain: Int64,
+        reload: () -> Void,
         record: () -> Void
     ) {
         signal(SIGHUP) { _ in ServeCommand.hangups.add(1, ordering: .relaxed) }
@@ -166,7 +175,7 @@ enum ServeCommand {
                 let count = hangups.load(ordering: .relaxed)
                 guard count != seen else { continue }
                 seen = count
-                service.reload()
+                reload()
             }
         }
     }
@@ -175,9 +184,7 @@ enum ServeCommand {
         let listen = settings.listen ?? ServiceSettings.listenDefault
         var http = HTTPServerConfiguration(address: listen.address, port: listen.port)
         if let contradiction = settings.contradiction { throw CommandFailure.usage(contradiction) }
-        if let certificate = settings.tlsCertificate, let key = settings.tlsKey {
-            http.tls = try TLSIdentity(certificateFile: certificate, keyFile: key)
-        }
+        http.tls = try settings.identity()
         http.addressLimitExemptions = settings.trustedProxies ?? []
         var options = Service.Options(http: http)
         options.trustedProxies = http.addressLimitExemptions
@@ -193,6 +200,12 @@ enum ServeCommand {
 }
 
 extension ServiceSettings {
+    /// The certificate and key that the files hold now; nil where none are configured.
+    fileprivate func identity() throws(HTTPError) -> TLSIdentity? {
+        guard let tlsCertificate, let tlsKey else { return nil }
+        return try TLSIdentity(certificateFile: tlsCertificate, keyFile: tlsKey)
+    }
+
     /// What the configuration, the environment and the command line say, each stronger than the
     /// one before it.
     init(_ arguments: Arguments, _ configuration: Configuration?) throws {

@@ -34,7 +34,7 @@ struct AppleDesk {
         let database = database
         recorder = ResponseRecorder(
             run: Self.newRun(),
-            verifier: Verifier(anchors: acceptance.anchors, apps: acceptance.apps)
+            verifier: acceptance.verifier()
         ) { try database.connect(as: .appender) }
     }
 
