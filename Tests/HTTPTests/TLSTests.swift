@@ -123,7 +123,7 @@ import Testing
             let answer = certificates.ask(port, "/hello", "-CAfile other.pem")
             #expect(try #require(answer).hasSuffix("hi"))
         }
-        #expect(next.statistics.connections >= 6)
+        #expect(next.statistics.connectionsAccepted >= 6)
         #expect(throws: HTTPError.self) {
             _ = try HTTPServer(succeeding: test.server, tls: second)
         }

@@ -2,6 +2,7 @@ import AppStore
 import AppStoreSimulator
 import Crypto
 import EventLog
+import Glibc
 import HTTP
 import Ledger
 import Postgres
@@ -113,7 +114,7 @@ import Testing
         let sample = try IngestSample()
         var anchors = TrustAnchors()
         try anchors.add(authority.chain[2], name: "ocsp root.cer")
-        let now = Timestamp.now
+        let now = Timestamp(milliseconds: Int64(time(nil)) * 1000)
         let text = PayloadSigner(key: authority.key, chain: authority.chain).sign([
             "notificationType": "TEST",
             "notificationUUID": .string(sample.uuid(1)), "version": "2.0",
