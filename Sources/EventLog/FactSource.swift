@@ -42,6 +42,16 @@ public struct FactSource: Sendable {
             if let fact = try? StatusReading.fact(in: evidence.received) { return fact }
             throw unreadable(event, "names no status or no instant")
         }
+        if event.kind == .receipt {
+            do {
+                if let reading = try ReceiptReading(evidence: evidence.received) {
+                    return reading.element.fact
+                }
+            } catch {
+                throw unreadable(event, "cannot be decoded: \(error)")
+            }
+            throw unreadable(event, "names no transaction or no instant")
+        }
         let kinds = DocumentKind.allCases
         guard evidence.form == .jws, let kind = kinds.first(where: { $0.eventKind == event.kind })
         else {

@@ -28,7 +28,7 @@ public struct Migrator {
     /// - Parameters:
     ///   - connection: a session that may make the roles and schemas, or becomes the owner.
     ///   - extra: the migrations of the read models.
-    ///   - roles: nil takes the database's name as the prefix.
+    ///   - roles: nil takes those of ``defaultRoles(_:)``.
     /// - Throws: `.unavailable` when the name cannot be asked for.
     public init(
         _ connection: Connection,
@@ -44,12 +44,23 @@ public struct Migrator {
         }
     }
 
-    /// The roles that go with a database that was given no other prefix.
+    /// The roles that go with a database: those that own the ledger in it, which a restore under
+    /// another name keeps, or, where there is none yet, those named after the database.
     public static func defaultRoles(
         _ connection: Connection
     ) throws(EventLogError) -> Roles {
-        try logged("read the database's name") {
-            let rows = try connection.query("select current_database()::text")
+        try logged("read the names of the ledger's roles") {
+            let rows = try connection.query(
+                """
+                select current_database()::text, (
+                    select pg_get_userbyid(nspowner)::text from pg_namespace
+                    where nspname = 'ledger')
+                """
+            )
+            let ending = Roles(prefix: "").owner
+            if let owner = rows.text(0, 1), owner.hasSuffix(ending), owner != ending {
+                return Roles(prefix: String(owner.dropLast(ending.count)))
+            }
             return Roles(prefix: rows.text(0, 0) ?? "subledger")
         }
     }

@@ -6,7 +6,8 @@ internal import Ledger
 /// A notification has a UUID. An answer of the Server API has nothing of the kind: reading the same
 /// transaction twice gives two texts with other signatures. So the key of such a fact is made of
 /// what it says, without `signedDate`, and of the fact that it follows: the newest one about the
-/// same thing (transaction, renewal info or status) that was signed no later.
+/// same thing (transaction, renewal info or status) that was signed no later. What a receipt tells
+/// is a thing of its own.
 ///
 /// - Says it the same as what it follows, it is an unchanged re-reading, and no event.
 /// - A, B and A again are three events, since the second A follows another fact than the first.
@@ -36,6 +37,15 @@ public struct ReadingKeys {
         var app: AppKey
         var stream: String
         var register: Register
+        /// What receipts tell follows what receipts told, whatever Apple signed meanwhile.
+        var isReceipt: Bool
+
+        init(_ app: AppKey, _ stream: String, _ register: Register, isReceipt: Bool) {
+            self.app = app
+            self.stream = stream
+            self.register = register
+            self.isReceipt = isReceipt
+        }
     }
 
     /// A fact of a register.
@@ -70,10 +80,14 @@ public struct ReadingKeys {
         guard let fact = event.fact, let reading = Self.parts(of: fact).first else {
             return .new(eventKey: event.eventKey)
         }
-        let place = Place(app: event.app, stream: event.stream, register: reading.register)
+        let isReceipt = fact.provenance == .receipt
+        let place = Place(event.app, event.stream, reading.register, isReceipt: isReceipt)
+        // The very same was read before, whatever else was of that instant.
+        let same = entries[place]?.first { $0.at == reading.at && $0.content == reading.content }
+        if let same { return .unchanged(eventKey: same.eventKey) }
         var before = newest(of: place, notAfter: reading.at)
-        if case .transaction = reading.register {
-            let answers = Place(app: event.app, stream: event.stream, register: .answer)
+        if case .transaction = reading.register, !isReceipt {
+            let answers = Place(event.app, event.stream, .answer, isReceipt: false)
             if let answer = newest(of: answers, notAfter: reading.at),
                 before.map({ $0.at < answer.at }) ?? true
             {
@@ -111,7 +125,8 @@ public struct ReadingKeys {
         _ eventKey: String
     ) {
         for part in Self.parts(of: fact) {
-            let place = Place(app: app, stream: stream, register: part.register)
+            let isReceipt = fact.provenance == .receipt
+            let place = Place(app, stream, part.register, isReceipt: isReceipt)
             entries[place, default: []].append(
                 Entry(at: part.at, content: part.content, eventKey: eventKey)
             )

@@ -271,7 +271,8 @@ public enum PriceConsent: String, Hashable, Sendable, CaseIterable {
 public enum Confidence: String, Hashable, Sendable, CaseIterable {
     /// Apple's signature says so.
     case confirmed
-    /// An unsigned answer of Apple's to an extension says so, until a signed one does.
+    /// Only an unsigned word of Apple's says so, its answer to an extension or a receipt, until a
+    /// signed one does.
     case provisional
     /// A date was estimated from configuration.
     case estimated

@@ -50,6 +50,8 @@ public struct RefusedLine: Hashable, Sendable {
         case quarantined
         /// Its bytes are kept in `ledger.conflict`.
         case conflict
+        /// It was used, but for what could not be read.
+        case flagged
     }
 
     /// The number of the line, from 1.

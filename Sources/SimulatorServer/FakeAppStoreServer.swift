@@ -101,6 +101,11 @@ public final class FakeAppStoreServer: Sendable {
                 bodyLimitBytes: 1024 * 1024
             ) { .answer(core.control($0)) }
         }
+        routes.append(
+            Route(.post, template(FakeAppStore.receiptPath), bodyLimitBytes: 1024 * 1024) {
+                core.answer($0)
+            }
+        )
         let clock = template(FakeAppStore.controlPath + ["clock"])
         routes.append(Route(.get, clock) { _ in .answer(core.clockAnswer) })
         routes.append(

@@ -18,8 +18,8 @@ struct IngestSample {
     let signer = NoticeSigner(authority: authority)
     let database: TestDatabase
 
-    init() throws {
-        database = try TestDatabase.create(template: "ledger") { connection in
+    init(on server: TestServer = .shared) throws {
+        database = try TestDatabase.create(template: "ledger", on: server) { connection in
             try Migrator(connection, extra: ReadModels.migrations).migrate()
         }
     }

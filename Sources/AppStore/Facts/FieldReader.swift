@@ -126,5 +126,10 @@ struct FieldReader {
         hasUnknownValue = hasUnknownValue || other.hasUnknownValue
     }
 
+    /// The text or the number of a member, and nothing noted where there is neither.
+    func plainText(_ key: String) -> String? { value(key).flatMap { Lenient.text($0) } }
+
+    mutating func noteUnreadable(_ name: String, _ problem: String) { note(name, problem) }
+
     mutating func missing(_ name: String) { note(name, "missing") }
 }

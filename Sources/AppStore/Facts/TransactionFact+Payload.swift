@@ -131,5 +131,5 @@ extension RenewalFact {
 
 extension [UInt8] {
     /// The first eight bytes as a number, most significant first.
-    fileprivate var prefixNumber: UInt64 { prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+    var prefixNumber: UInt64 { prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 }

@@ -38,6 +38,8 @@ public struct FakeAppStore: Sendable {
         public var massDuration: Int64 = 2 * Span.hour
         /// By how much the server's real clock is ahead of the true one, in milliseconds.
         public var clockSkew: Int64 = 0
+        /// The app's shared secret, which verifyReceipt asks for.
+        public var sharedSecret = "0123456789abcdef0123456789abcdef"
         /// What goes wrong.
         public var faults = FaultPlan()
 
@@ -218,6 +220,9 @@ public struct FakeAppStore: Sendable {
     /// - Returns: the answer.
     public mutating func answer(_ request: StoreRequest, at wall: Int64) -> StoreResponse {
         move(to: now + 1)
+        if request.method == "POST", request.path == Self.receiptPath {
+            return verifyReceipt(request)
+        }
         let wall = wall + options.clockSkew
         guard let (endpoint, names) = StoreEndpoint.find(request.method, request.path) else {
             statistics.unknownPaths += 1
@@ -384,14 +389,4 @@ extension FakeAppStore.Options {
     var appChain: Chain {
         placed(Chain(originalTransactionID: "", originalPurchaseDate: from))
     }
-}
-
-/// What was asked of a fake App Store.
-struct StoreStatistics: Sendable {
-    /// Requests by endpoint and status.
-    var requests: [StoreEndpoint: [Int: Int]] = [:]
-    /// Refused tokens by reason.
-    var refusedTokens: [StoreCredentials.Refusal: Int] = [:]
-    /// Requests for what is not there.
-    var unknownPaths = 0
 }

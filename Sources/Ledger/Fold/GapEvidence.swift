@@ -3,6 +3,8 @@ struct GapEvidence {
     /// The renewal info that counts, by its place in the registers; nil where none was signed
     /// since the period began.
     private(set) var renewal: Int?
+    /// Whether Apple signed it.
+    private var isRenewalSigned = true
     /// Its `expirationIntent`.
     private(set) var intent: Int32?
     /// Its `autoRenewStatus`.
@@ -52,6 +54,7 @@ struct GapEvidence {
         let atEnd = registers.newestRenewal(of: told.lowerBound..<toldAtEnd)
         if newest >= 0 {
             renewal = newest
+            isRenewalSigned = registers.renewals[newest].provenance == .jws
             let place = registers.renewals[newest].place
             intent = events[place].fact.storedRenewal.expirationIntent
             autoRenewStatus = events[place].fact.storedRenewal.autoRenewStatus
@@ -252,6 +255,7 @@ struct GapEvidence {
             piece.state = .expired(cause)
         } else if let intent {
             piece.state = .expired(ExpirationCause(intent: intent))
+            if !isRenewalSigned { piece.confidence = .provisional }
         } else if renewal == nil, let status, status.status == 2 {
             piece.deciding.status = status.position
             piece.state = .expired(.other)

@@ -2,7 +2,7 @@
 ///
 /// The account token stands in transactions. A missing one never clears the owner; a token of an
 /// older transaction that Apple signed again never takes it back; Apple's token wins over an
-/// operator's link.
+/// operator's link, and a signed token over that of a receipt.
 struct OwnershipBuilder: ~Copyable {
     struct Claim {
         var owner: UniqueID
@@ -13,6 +13,8 @@ struct OwnershipBuilder: ~Copyable {
 
     private var claims = Pool<Claim>()
     @Packed private var latestStart: Timestamp?
+    /// Whether a claim was signed.
+    private var hasSigned = false
 
     /// Takes an operator's link in.
     mutating func link(_ owner: UniqueID, _ head: EventHead) {
@@ -33,6 +35,12 @@ struct OwnershipBuilder: ~Copyable {
         guard let token = events[place].fact.storedTransaction.appAccountToken,
             let start = events[place].fact.storedTransaction.purchaseDate
         else { return false }
+        let isSigned = head.provenance == .jws
+        if isSigned != hasSigned {
+            // A receipt has a say only where nothing signed names an owner.
+            guard isSigned else { return claims.indices.contains { claims[$0].owner != token } }
+            forgetUnsigned(but: token)
+        }
         let last = claims.count - 1
         if let latestStart, start < latestStart {
             return last >= 0 && claims[last].owner != token
@@ -48,9 +56,17 @@ struct OwnershipBuilder: ~Copyable {
         return false
     }
 
+    /// Takes the claims of receipts back, now that Apple signed one; those that say the same stay.
+    @inline(never) private mutating func forgetUnsigned(but owner: UniqueID) {
+        hasSigned = true
+        latestStart = nil
+        claims.removeAll { !$0.isLinked && $0.owner != owner }
+    }
+
     mutating func reset() {
         claims.reset()
         latestStart = nil
+        hasSigned = false
     }
 
     /// Adds the intervals, in order; the last is open-ended.

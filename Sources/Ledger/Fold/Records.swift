@@ -183,6 +183,11 @@ struct Period {
 
     /// Takes another version in, or the same purchase under another number.
     @inline(never) mutating func merge(_ new: Period) -> Anomaly.Kind? {
+        // Once Apple signed a version, nothing unsigned has a say in any part of it.
+        if new.isSigned != isSigned {
+            if new.isSigned { self = new }
+            return nil
+        }
         let isConflict =
             new.signedDate == signedDate && new.digest != digest && new.provenance == provenance
         let isFirst = new.firstSigned < self.firstSigned
@@ -214,6 +219,9 @@ struct Period {
         guard let reportedAt, reportedAt <= firstAt else { return start }
         return reportedAt
     }
+
+    /// Whether Apple signed the version that counts.
+    var isSigned: Bool { provenance == .jws }
 
     /// Whether the dates of a period are there and in order.
     var hasDates: Bool {

@@ -9,6 +9,8 @@ struct Registers: ~Copyable {
     /// Whether each renewal info came after the one before it and counts more, as nearly always:
     /// then they are in order, and of several the last one counts.
     private(set) var renewalsRise = true
+    /// Whether Apple signed any renewal info of those taken in.
+    private var hasSignedRenewal = false
     var statuses = Pool<StatusRecord>()
     var markers = Pool<Marker>()
     var answers: [AnswerRecord] = []
@@ -37,6 +39,7 @@ struct Registers: ~Copyable {
         periods.reset()
         renewals.reset()
         renewalsRise = true
+        hasSignedRenewal = false
         statuses.reset()
         markers.reset()
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
@@ -66,8 +69,9 @@ struct Registers: ~Copyable {
         if let known = self.place(of: id) {
             let revocation = periods[known].revocation
             let old = (place: periods[known].place, position: periods[known].position)
+            let isOfOneKind = periods[known].isSigned == (head.provenance == .jws)
             let oddity = periods.update(known) { $0.merge(events, place, head) }
-            if let revocation, periods[known].revocation == nil {
+            if let revocation, isOfOneKind, periods[known].revocation == nil {
                 reversals.append(
                     RefundReversal(
                         transactionID: id,
@@ -95,6 +99,12 @@ struct Registers: ~Copyable {
         _ place: Int,
         _ head: EventHead
     ) -> Anomaly.Kind? {
+        // From the first signed one on, what a receipt says of renewal is no news.
+        if head.provenance == .jws {
+            hasSignedRenewal = true
+        } else if hasSignedRenewal {
+            return nil
+        }
         let last = renewals.count - 1
         renewals.update(renewals.extend()) { $0.read(events, place, head) }
         if renewals[last + 1].isInBillingRetryPeriod { troubles.append(Trouble(at: head.at)) }

@@ -51,7 +51,7 @@ struct TimelineBuilder: ~Copyable {
             from: segment.from,
             until: segment.to,
             state: .active,
-            confidence: .confirmed,
+            confidence: registers.periods[number].isSigned ? .confirmed : .provisional,
             isEntitled: true,
             isEntitledByApple: true
         )
@@ -160,7 +160,9 @@ struct TimelineBuilder: ~Copyable {
                 from: pieces[place].from,
                 until: pieces[place].until ?? Stretch.never,
                 state: state,
-                confidence: pieces[place].confidence,
+                confidence: pieces[place].confidence == .confirmed
+                    && !registers.periods[number].isSigned
+                    ? .provisional : pieces[place].confidence,
                 isEntitled: state == .renewalPending,
                 isEntitledByApple: state == .gracePeriod
             )

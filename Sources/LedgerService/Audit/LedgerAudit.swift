@@ -30,6 +30,11 @@ public struct LedgerAudit {
         public var events: Int64
         /// How many signed texts were verified anew, nested ones not counted.
         public var signatures = 0
+        /// How many of the events carry no signature of Apple's: what receipts and its unsigned
+        /// answers told, and what was done here.
+        public var unsigned = 0
+        /// How many of those stand in receipts.
+        public var receipts = 0
         /// How many rows beside the log were compared with the events that recorded them.
         public var rows = 0
         /// How many rows beside the log no event has recorded yet.
@@ -50,11 +55,14 @@ public struct LedgerAudit {
     ///
     /// - Parameters:
     ///   - kept: a head that was kept elsewhere.
+    ///   - sample: how many events' signatures are verified at least, taken from the whole log;
+    ///     nil for all of them. The chain is always checked whole.
     ///   - progress: told of the part and the last position checked.
     /// - Returns: what was found.
     /// - Throws: `EventLogError` or `PostgresError` when the database could not be read.
     public func run(
         keeping kept: AuditHead? = nil,
+        sample: Int64? = nil,
         progress: (Part, Int64) -> Void = { _, _ in }
     ) throws -> Report {
         let chain: LogAudit.Report
@@ -71,7 +79,7 @@ public struct LedgerAudit {
         }
         var report = Report(head: chain.head, events: chain.events, difference: chain.difference)
         guard report.difference == nil else { return report }
-        try checkSignatures(&report) { progress(.signatures, $0) }
+        try checkSignatures(&report, sample) { progress(.signatures, $0) }
         guard report.difference == nil else { return report }
         try RecordedRows(connection).check(&report)
         return report
@@ -79,7 +87,11 @@ public struct LedgerAudit {
 
     // MARK: - Signatures
 
-    private func checkSignatures(_ report: inout Report, _ progress: (Int64) -> Void) throws {
+    private func checkSignatures(
+        _ report: inout Report,
+        _ sample: Int64?,
+        _ progress: (Int64) -> Void
+    ) throws {
         let anchors: TrustAnchors
         switch try storedAnchors() {
         case .success(let found): anchors = found
@@ -91,19 +103,30 @@ public struct LedgerAudit {
         let reader = LogReader(connection)
         let apps = try reader.apps()
         var position: Int64 = 0
+        let (limit, stride) = Self.steps(through: report.head.position, sample)
         while position < report.head.position {
-            let window = try reader.auditedEvents(after: position, limit: Self.windowCount)
+            let start = position
+            let window = try reader.auditedEvents(after: position, limit: limit)
             guard let last = window.last else { break }
             let found = Self.judge(window, verifier, apps)
             report.signatures += found.signatures
+            report.unsigned += window.count { $0.evidence?.form != .jws }
+            report.receipts += window.count { $0.event.kind == .receipt }
             if let difference = found.difference {
                 report.difference = difference
                 return
             }
-            position = last.event.position
-            progress(position)
+            position = max(last.event.position, start + stride)
+            progress(min(position, report.head.position))
         }
         if let defect = try ExtensionRows.defect(connection) { report.difference = defect }
+    }
+
+    /// How many events are verified at once, and from one such window to the next how many positions.
+    private static func steps(through head: Int64, _ sample: Int64?) -> (Int, Int64) {
+        guard let sample, sample < head else { return (windowCount, 0) }
+        let limit = min(Int64(windowCount), max(1, sample / 20))
+        return (Int(limit), max(1, head * limit / max(1, sample)))
     }
 
     /// Judges a window's events on all cores; of several differences the first one is told.
@@ -160,6 +183,11 @@ public struct LedgerAudit {
                 }
             }
         }
+        if event.kind == .receipt,
+            let defect = contradiction(event, evidence, apps[event.key.appID])
+        {
+            return defect
+        }
         guard audited.hasOwnFact else { return nil }
         guard audited.fact != nil || evidence.form == .jws || hasFact(event.kind) else {
             return nil
@@ -205,6 +233,23 @@ public struct LedgerAudit {
         return nil
     }
 
+    /// Which of a receipt's columns contradicts what was received; nobody signed that.
+    private static func contradiction(
+        _ event: StoredEvent,
+        _ evidence: StoredEvidence,
+        _ app: AppKey?
+    ) -> String? {
+        guard let reading = try? ReceiptReading(evidence: evidence.received) else {
+            return "its evidence names no transaction of a receipt"
+        }
+        if event.provenance != .receipt { return "it stands in a receipt, which nobody signed" }
+        if reading.app != app { return "it was received for another app" }
+        if reading.element.originalTransactionID != event.key.stream {
+            return "it was received for another subscription"
+        }
+        return nil
+    }
+
     private static func agrees(_ evidence: StoredEvidence, _ document: VerifiedDocument) -> Bool {
         guard evidence.codec == .decomposed else { return true }
         return zip(evidence.layers, document.layers).allSatisfy { stored, verified in
@@ -214,7 +259,7 @@ public struct LedgerAudit {
     }
 
     private static func hasFact(_ kind: EventKind) -> Bool {
-        kind == .ownerLinked || ExtensionNote.exists(for: kind)
+        kind == .ownerLinked || kind == .receipt || ExtensionNote.exists(for: kind)
     }
 
     private struct AnchorDefect: Error, CustomStringConvertible {

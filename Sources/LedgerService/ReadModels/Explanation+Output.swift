@@ -138,7 +138,7 @@ extension EntitlementAnswer {
     private var confidenceNote: String {
         switch confidence {
         case "clock": "no news came: only the clock says so"
-        case "provisional": "by an unsigned answer of Apple's, until a signed one comes"
+        case "provisional": "by an unsigned word of Apple's, until a signed one comes"
         case "estimated": "a date is estimated from configuration"
         default: confidence
         }
@@ -149,7 +149,12 @@ extension StoredEvent {
     /// Position, title and date in one line.
     fileprivate var line: String {
         let at = signedAt.map { "signed \($0)" } ?? "recorded \(recordedAt)"
-        let trust = provenance == .jws ? "" : " (\(provenance.text))"
+        let trust =
+            switch provenance {
+            case .jws: ""
+            case .receipt: " (unsigned, from a receipt)"
+            case .tls, .operator: " (\(provenance.text))"
+            }
         return "#\(position) \(title)\(trust), \(at)"
     }
 }

@@ -10,10 +10,16 @@ struct HTTPTransport: Transport {
 
     /// Makes it.
     ///
+    /// - Parameters:
+    ///   - settings: whose certificates and proxy are used.
+    ///   - responseLimitBytes: the longest answer that is read.
     /// - Throws: `NotSetUp` for certificates or a proxy that cannot be used.
-    init(_ settings: AppStoreSettings) throws(AppStoreClients.NotSetUp) {
+    init(
+        _ settings: AppStoreSettings,
+        responseLimitBytes: Int = HTTPTransport.responseLimitBytes
+    ) throws(AppStoreClients.NotSetUp) {
         var configuration = HTTPClientConfiguration()
-        configuration.responseLimitBytes = Self.responseLimitBytes
+        configuration.responseLimitBytes = responseLimitBytes
         configuration.proxy = settings.proxy
         if let file = settings.certificateAuthority { configuration.trustAnchors = .file(file) }
         do {

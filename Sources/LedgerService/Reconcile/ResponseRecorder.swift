@@ -38,15 +38,11 @@ package struct RecordedResponse: Hashable, Sendable {
 /// of the stream `api:<run>`, all with the request's id as `correlation` and in one transaction. An
 /// answer that tells nothing new appends nothing; `ledger.poll` says that it was read.
 package final class ResponseRecorder {
-    /// How often a lost session is opened anew before giving up.
-    static let reconnections = 3
-
     /// What the body's streams are named after.
     package let run: String
 
     private let verifier: Verifier
-    private let connect: () throws -> Connection
-    private var session: (connection: Connection, appender: Appender)?
+    private let session: LogSession
 
     /// Makes a recorder.
     ///
@@ -57,7 +53,7 @@ package final class ResponseRecorder {
     package init(run: String, verifier: Verifier, connect: @escaping () throws -> Connection) {
         self.run = run
         self.verifier = verifier
-        self.connect = connect
+        session = LogSession(connect: connect)
     }
 
     /// Records an answer.
@@ -77,7 +73,7 @@ package final class ResponseRecorder {
             verifier: verifier,
             now: response.receivedAt
         )
-        return try withSession { connection, appender in
+        return try session.withSession { connection, appender in
             var result = RecordedResponse()
             var events: [NewEvent] = []
             for part in reading.parts {
@@ -124,34 +120,7 @@ package final class ResponseRecorder {
     package func withSession<Value>(
         _ body: (Connection, Appender) throws -> Value
     ) throws -> Value {
-        var attempt = 1
-        while true {
-            do {
-                let current: (connection: Connection, appender: Appender)
-                if let session, session.connection.isAlive {
-                    current = session
-                } else {
-                    let connection = try connect()
-                    current = (connection, try Appender(connection))
-                    session = current
-                }
-                return try body(current.connection, current.appender)
-            } catch {
-                session = nil
-                guard Self.isPassing(error), attempt <= Self.reconnections else { throw error }
-                Sleep.milliseconds(200 << attempt)
-                attempt += 1
-            }
-        }
-    }
-
-    private static func isPassing(_ error: any Error) -> Bool {
-        switch error {
-        case let error as EventLogError:
-            [.unavailable, .unknownOutcome, .temporary].contains(error.code)
-        case let error as PostgresError: error.code == .connection || error.isTemporary
-        default: false
-        }
+        try session.withSession(body)
     }
 }
 

@@ -10,8 +10,15 @@ enum SecretFile {
     /// Its group may read it too, since that is how containers are given secrets; nobody may write
     /// it but its owner, and others may do nothing.
     ///
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - harm: what whoever has its content can do.
+    /// - Returns: its text.
     /// - Throws: `InputError` with the command that helps; nothing of the content is in it.
-    static func text(path: String) throws(InputError) -> String {
+    static func text(
+        path: String,
+        harm: String = "has this key can extend and refund in your name"
+    ) throws(InputError) -> String {
         var status = stat()
         let isThere = unsafe stat(path, &status) == 0
         if isThere {
@@ -23,7 +30,7 @@ enum SecretFile {
                 throw InputError(
                     code: .unreadable,
                     message: "\(path) can be read or changed by others (mode \(mode)), and whoever "
-                        + "has this key can extend and refund in your name: chmod 600 \(path)"
+                        + "\(harm): chmod 600 \(path)"
                 )
             }
         }

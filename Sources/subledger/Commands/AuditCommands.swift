@@ -90,6 +90,8 @@ enum AuditCommands {
             json.member("root", report.head.rootText)
             json.member("events", report.events)
             json.member("signatures", Int64(report.signatures))
+            json.member("unsigned", Int64(report.unsigned))
+            json.member("receipts", Int64(report.receipts))
             json.member("recorded_rows", Int64(report.rows))
             json.member("unrecorded_rows", Int64(report.unrecordedRows))
             json.member("whole", report.difference == nil)
@@ -102,6 +104,12 @@ enum AuditCommands {
                 "\(grouped(report.events)) events and \(grouped(Int64(report.signatures))) "
                     + "signatures checked: whole"
             )
+            if report.receipts > 0 {
+                try output.line(
+                    "\(grouped(Int64(report.receipts))) events stand in receipts: they carry no "
+                        + "signature, and only the chain vouches that they are as received"
+                )
+            }
             if report.unrecordedRows > 0 {
                 try output.line(
                     "\(grouped(Int64(report.unrecordedRows))) rows beside the log are newer than "
@@ -119,7 +127,7 @@ enum AuditCommands {
     }
 
     /// The head that was kept elsewhere, if one is given.
-    private static func kept(_ arguments: Arguments) throws -> AuditHead? {
+    static func kept(_ arguments: Arguments) throws -> AuditHead? {
         let position = try arguments.integer("--position", in: 0...Int64.max)
         let root = try arguments.value("--root").map { text throws(CommandFailure) in
             guard let bytes = bytes(hexadecimal: text), bytes.count == 32 else {
