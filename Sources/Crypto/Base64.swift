@@ -73,30 +73,51 @@ struct Base64Table: Sendable {
     }
 
     static func encode(_ bytes: [UInt8], alphabet: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count * 4 + 2) / 3 + 2)
-        var index = 0
-        while index + 3 <= bytes.count {
-            let group =
-                UInt32(bytes[index]) << 16 | UInt32(bytes[index + 1]) << 8
-                | UInt32(bytes[index + 2])
-            text.append(alphabet[Int(group >> 18)])
-            text.append(alphabet[Int(group >> 12 & 63)])
-            text.append(alphabet[Int(group >> 6 & 63)])
-            text.append(alphabet[Int(group & 63)])
-            index += 3
+        // A multiple of four with room for padding, so that nobody grows it afterwards.
+        let capacity = (bytes.count + 2) / 3 * 4
+        return unsafe [UInt8](unsafeUninitializedCapacity: capacity) { output, count in
+            unsafe bytes.withUnsafeBufferPointer { input in
+                unsafe alphabet.withUnsafeBufferPointer { alphabet in
+                    count = unsafe Self.encode(input, into: output, alphabet: alphabet)
+                }
+            }
         }
-        switch bytes.count - index {
+    }
+
+    /// The inner loop, over pointers since each notification is written again to be compared.
+    private static func encode(
+        _ input: UnsafeBufferPointer<UInt8>,
+        into output: UnsafeMutableBufferPointer<UInt8>,
+        alphabet: UnsafeBufferPointer<UInt8>
+    ) -> Int {
+        var source = 0
+        var target = 0
+        while source &+ 3 <= input.count {
+            let a = unsafe input[source]
+            let b = unsafe input[source &+ 1]
+            let c = unsafe input[source &+ 2]
+            unsafe output[target] = alphabet[Int(a >> 2)]
+            unsafe output[target &+ 1] = alphabet[Int(a & 3) << 4 | Int(b >> 4)]
+            unsafe output[target &+ 2] = alphabet[Int(b & 15) << 2 | Int(c >> 6)]
+            unsafe output[target &+ 3] = alphabet[Int(c & 63)]
+            source &+= 3
+            target &+= 4
+        }
+        switch input.count - source {
         case 1:
-            text.append(alphabet[Int(bytes[index] >> 2)])
-            text.append(alphabet[Int(bytes[index] & 3) << 4])
+            let a = unsafe input[source]
+            unsafe output[target] = alphabet[Int(a >> 2)]
+            unsafe output[target &+ 1] = alphabet[Int(a & 3) << 4]
+            return target + 2
         case 2:
-            text.append(alphabet[Int(bytes[index] >> 2)])
-            text.append(alphabet[Int(bytes[index] & 3) << 4 | Int(bytes[index + 1] >> 4)])
-            text.append(alphabet[Int(bytes[index + 1] & 15) << 2])
-        default: break
+            let a = unsafe input[source]
+            let b = unsafe input[source &+ 1]
+            unsafe output[target] = alphabet[Int(a >> 2)]
+            unsafe output[target &+ 1] = alphabet[Int(a & 3) << 4 | Int(b >> 4)]
+            unsafe output[target &+ 2] = alphabet[Int(b & 15) << 2]
+            return target + 3
+        default: return target
         }
-        return text
     }
 
     /// Reads text without padding; nil where a character, the length or the last bits are wrong.

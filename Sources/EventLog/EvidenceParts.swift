@@ -28,7 +28,7 @@ struct EvidenceParts: Equatable {
         guard form == .jws else {
             if form == .response {
                 let parts = EvidenceParts(response: received, isKnown: isKnown)
-                if parts.recomposed() == received {
+                if parts.recomposes(received) {
                     self = parts
                     return
                 }
@@ -37,7 +37,7 @@ struct EvidenceParts: Equatable {
             return
         }
         if let parts = EvidenceParts(decomposing: received, isKnown: isKnown),
-            parts.recomposed() == received
+            parts.recomposes(received)
         {
             self = parts
         } else {
@@ -69,10 +69,10 @@ struct EvidenceParts: Equatable {
         var left: [UInt8] = []
         var signed: [[UInt8]] = []
         var kept = 0
-        for range in Self.candidates(in: received) {
+        for range in ByteScan.quotedJWS(in: received) {
             let text = Array(received[range])
             guard let parts = EvidenceParts(decomposing: text, isKnown: isKnown),
-                parts.recomposed() == text
+                parts.recomposes(text)
             else { continue }
             left.append(contentsOf: received[kept..<range.lowerBound])
             kept = range.upperBound
@@ -132,7 +132,7 @@ struct EvidenceParts: Equatable {
         left.reserveCapacity(1024)
         var nested: [[UInt8]] = []
         var kept = 0
-        for range in Self.candidates(in: outer.payload) {
+        for range in ByteScan.quotedJWS(in: outer.payload) {
             guard let layer = Layer(outer.payload[range]), isKnown(layer.header) else { continue }
             left.append(contentsOf: outer.payload[kept..<range.lowerBound])
             kept = range.upperBound
@@ -155,6 +155,12 @@ struct EvidenceParts: Equatable {
             cuts.count == headers.count - 1, signatures.count == headers.count * size
         else { return nil }
         var payload: [UInt8] = []
+        payload.reserveCapacity(
+            outer.count
+                + cuts.indices.reduce(0) {
+                    $0 + headers[$1 + 1].count + payloads[$1 + 1].count * 4 / 3 + 96
+                }
+        )
         var from = 0
         for (index, cut) in cuts.enumerated() {
             let at = Int(cut)
@@ -170,6 +176,10 @@ struct EvidenceParts: Equatable {
         return result
     }
 
+    private func recomposes(_ received: [UInt8]) -> Bool {
+        recomposed().map { ByteScan.areEqual($0[...], received[...]) } ?? false
+    }
+
     private func appendLayer(_ index: Int, payload: [UInt8], to result: inout [UInt8]) {
         let size = Self.signatureLengthBytes
         result.append(contentsOf: headers[index])
@@ -180,28 +190,6 @@ struct EvidenceParts: Equatable {
         result.append(contentsOf: Base64URL.encodeBytes(signature))
     }
 
-    /// Where in a payload a text stands that may be a JWS.
-    ///
-    /// That is one between quotes that begins with `eyJ`. The caller looks closer.
-    private static func candidates(in payload: [UInt8]) -> [Range<Int>] {
-        let quote = UInt8(ascii: "\"")
-        var result: [Range<Int>] = []
-        var at = 0
-        while at + 4 < payload.count {
-            guard
-                payload[at] == quote, payload[at + 1] == UInt8(ascii: "e"),
-                payload[at + 2] == UInt8(ascii: "y"), payload[at + 3] == UInt8(ascii: "J")
-            else {
-                at += 1
-                continue
-            }
-            guard let end = payload[(at + 1)...].firstIndex(of: quote) else { break }
-            result.append(at + 1..<end)
-            at = end
-        }
-        return result
-    }
-
     /// One JWS taken apart.
     private struct Layer {
         var header: ArraySlice<UInt8>
@@ -210,9 +198,9 @@ struct EvidenceParts: Equatable {
 
         init?(_ text: ArraySlice<UInt8>) {
             let dot = UInt8(ascii: ".")
-            guard let first = text.firstIndex(of: dot) else { return nil }
+            guard let first = ByteScan.first(dot, in: text) else { return nil }
             let rest = text[(first + 1)...]
-            guard let second = rest.firstIndex(of: dot) else { return nil }
+            guard let second = ByteScan.first(dot, in: rest) else { return nil }
             header = text[..<first]
             guard
                 !header.isEmpty,

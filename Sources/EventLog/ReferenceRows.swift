@@ -51,7 +51,7 @@ struct ReferenceRows {
     /// The layer whose header this text is, or nil where none of them vouches for it.
     func layer(of text: ArraySlice<UInt8>, among layers: [EvidenceLayer]) -> EvidenceLayer? {
         for layer in layers {
-            if let known = headers[layer.headerDigest], known.text.elementsEqual(text) {
+            if let known = headers[layer.headerDigest], ByteScan.areEqual(known.text[...], text) {
                 return layer
             }
         }

@@ -7,8 +7,9 @@ internal import Synchronization
 /// The one writer of live documents: whatever waits is written in one transaction.
 ///
 /// Callers hand over and go on; they are told when the COMMIT came back, on the committer's own
-/// thread. No delay is added to gather a batch: while one is written the next one gathers by
-/// itself. Production goes before Sandbox, of which every batch still takes some.
+/// thread. While one batch is written the next one gathers by itself; only where many come is a
+/// moment waited, since a batch costs the server as much as a dozen documents. Production goes
+/// before Sandbox, of which every batch still takes some.
 package final class Committer: Sendable {
     /// What became of a document.
     package enum Reception: Sendable {
@@ -35,6 +36,10 @@ package final class Committer: Sendable {
         package var attention = Duration.seconds(2)
         /// How long a batch is tried again while the database is away.
         package var patience = Duration.seconds(3)
+        /// From how many documents of the last batch on the next one is given a moment to gather.
+        package var gatherFrom = 8
+        /// How long that moment is.
+        package var gather = Duration.milliseconds(8)
         /// How many bytes may be quarantined in a day, those of all programs together.
         package var quarantineBytesPerDay = ServiceSettings.quarantineBytesPerDayDefault
 
@@ -141,7 +146,9 @@ package final class Committer: Sendable {
 
     private func run() {
         var appender: Appender?
-        while let batch = next() {
+        var lastCount = 0
+        while let batch = next(after: lastCount) {
+            lastCount = batch.count
             measures.batchSize.observe(Double(batch.count))
             let receptions = commit(batch, &appender)
             let now = ContinuousClock.now
@@ -157,7 +164,10 @@ package final class Committer: Sendable {
     }
 
     /// Waits for something to do; nil when all is done and the committer is stopping.
-    private func next() -> [Waiting]? {
+    private func next(after lastCount: Int) -> [Waiting]? {
+        if lastCount >= limits.gatherFrom, lastCount < limits.batchMax {
+            Sleep.milliseconds(Int(limits.gather / .milliseconds(1)))
+        }
         while true {
             let (batch, isStopping) = state.withLock { state in
                 let sandboxMin = min(limits.sandboxShare, state.sandbox.count)

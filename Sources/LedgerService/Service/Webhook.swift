@@ -156,18 +156,14 @@ package final class Webhook: Sendable {
     /// Whether a signed text says that it is of the Sandbox, as Apple writes it; unverified.
     private static func claimsSandbox(_ text: [UInt8]) -> Bool {
         let dot = UInt8(ascii: ".")
-        guard let first = text.firstIndex(of: dot),
-            let second = text[(first + 1)...].firstIndex(of: dot),
+        guard let first = ByteScan.first(dot, in: text[...]),
+            let second = ByteScan.first(dot, in: text[(first + 1)...]),
             let payload = Base64URL.decode(text[(first + 1)..<second])
         else { return false }
-        let claim = Array("environment\":\"Sandbox\"".utf8)
-        var rest = payload[...]
-        while let quote = rest.firstIndex(of: UInt8(ascii: "\"")) {
-            rest = rest[(quote + 1)...]
-            if rest.starts(with: claim) { return true }
-        }
-        return false
+        return ByteScan.contains(payload, sandboxClaim)
     }
+
+    private static let sandboxClaim = Array("\"environment\":\"Sandbox\"".utf8)
 
     private static func settled(_ reception: Committer.Reception) -> Answer {
         switch reception {
