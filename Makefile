@@ -1,6 +1,9 @@
 # make demo     what subledger does, shown on a simulated company (about three minutes to build)
 # make test     all tests in Swift
 # make contract made-up requests to a running server, which needs PyPI the first time
+# make fuzz     made-up inputs for everything that reads what strangers send
+# make sanitize suites under the address sanitizer
+# make mutations  breaks fold and verifier in small ways; the tests must notice (an hour or more)
 #
 # Both first install the Debian packages that are missing and say which. The Swift toolchain (6.3)
 # must be there already: https://www.swift.org/install/linux/
@@ -9,12 +12,15 @@ SWIFT ?= swift
 SOURCES = Package.swift Sources Tests Projections schema
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test contract build release format lint packages
+.PHONY: help demo test contract fuzz sanitize mutations build release format lint packages
 
 help:
 	@echo "make demo    build and show what subledger does"
 	@echo "make test    run all tests in Swift"
 	@echo "make contract  hold a running server to its OpenAPI document"
+	@echo "make fuzz    hand made-up inputs to what reads what strangers send"
+	@echo "make sanitize  run suites under the address sanitizer"
+	@echo "make mutations  break fold and verifier on purpose; the tests must notice"
 	@echo "make build   build for debugging"
 	@echo "make release build the program: .build/release/subledger"
 	@echo "make format  bring the sources into the house's form"
@@ -29,6 +35,15 @@ test: packages
 # schemathesis is installed below .build/ from PyPI.
 contract: build
 	Tests/http-contract/run .build/debug/subledger
+
+fuzz: packages
+	Tests/fuzzing/run
+
+sanitize: packages
+	Tests/sanitizers/run
+
+mutations: packages
+	Tests/mutations/run
 
 build: packages
 	$(SWIFT) build
