@@ -143,17 +143,6 @@ public struct LogReader {
         }
     }
 
-    /// The last position that was committed at an instant: what was known then.
-    public func position(knownAt instant: Timestamp) throws(EventLogError) -> Int64 {
-        try logged("find what was known at \(instant)") {
-            let rows = try connection.query(
-                "select coalesce(max(last_position), 0) from ledger.batch where recorded_at <= $1",
-                [.instant(milliseconds: instant.milliseconds)]
-            )
-            return rows.int(0, 0) ?? 0
-        }
-    }
-
     /// Marks of subscriptions whose read models are not up to date, at most `limit`.
     public func marks(limit: Int) throws(EventLogError) -> [Mark] {
         try logged("read the marks") {

@@ -196,21 +196,33 @@ public enum PolicyRows {
     }
 
     /// All versions of all apps by the app's number, in order of version.
+    ///
+    /// - Parameters:
+    ///   - instant: leaves out what was recorded after this instant; nil for everything.
+    ///   - connection: a session that may read them.
+    /// - Returns: the versions.
+    /// - Throws: `PostgresError` where the statement fails.
     public static func all(
+        recordedBy instant: Timestamp? = nil,
         _ connection: Connection
     ) throws(PostgresError) -> [Int32: [AccessPolicy]] {
-        try read(connection).mapValues { $0.map(\.policy) }
+        try read(recordedBy: instant, connection).mapValues { $0.map(\.policy) }
     }
 
-    static func read(_ connection: Connection) throws(PostgresError) -> [Int32: [Row]] {
+    static func read(
+        recordedBy instant: Timestamp? = nil,
+        _ connection: Connection
+    ) throws(PostgresError) -> [Int32: [Row]] {
         let rows = try connection.query(
             """
             select app_id, version, effective_from, billing_retry_access, billing_retry_days,
                 missing_grace_date, lapse_leeway_ms, refund_ends_access,
                 rescinded_consent_suspends, is_configured
             from ledger.access_policy
+            where date_trunc('milliseconds', recorded_at) <= $1
             order by app_id, version
-            """
+            """,
+            [.instant(milliseconds: (instant ?? .latest).milliseconds)]
         )
         var result: [Int32: [Row]] = [:]
         for row in 0..<rows.count {

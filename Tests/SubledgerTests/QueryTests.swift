@@ -86,6 +86,70 @@ import Testing
         #expect(positions == events.compactMap { $0["position"] as? Int })
     }
 
+    @Test func whatWasKnownIsAnsweredBesideWhatIs() throws {
+        let served = try Self.served()
+        let token = try served.token("reader")
+        let feed = served.get("/v1/events?limit=1000", token: token)
+        let events = Self.rows(feed, "events").filter { $0["kind"] as? String == "notification" }
+        let streams = Dictionary(grouping: events) { $0["stream"] as? String ?? "" }
+        let (id, own) = try #require(streams.max { $0.value.count < $1.value.count })
+        let positions = own.compactMap { $0["position"] as? Int }
+        #expect(positions.count > 2)
+        let explanation = "/v1/subscriptions/\(id)/explanation?environment=Sandbox"
+        let early = served.get("\(explanation)&known_at_position=\(positions[0])", token: token)
+        let told = try #require(Self.rows(early, "explanations").first)
+        #expect(told["known_at_position"] as? Int == positions[0])
+        #expect((told["known_at"] as? String)?.hasSuffix("Z") == true)
+        #expect(Self.rows(early, "explanations").count == 1)
+        #expect((told["events"] as? [Any])?.count == 1)
+        let newest = Self.rows(served.get(explanation, token: token), "explanations").first
+        #expect(newest?["known_at_position"] == nil)
+
+        let path = "/v1/entitlements?environment=Sandbox&subscription=\(id)&at=2025-06-01"
+        let known = served.get("\(path)&known_at=2100-01-01", token: token)
+        #expect(known?.status == 200)
+        #expect(known?.object["at"] as? String == "2025-06-01T00:00:00.000Z")
+        #expect(known?.object["known_at"] as? String == "2100-01-01T00:00:00.000Z")
+        let now = served.get(path, token: token)
+        #expect(
+            Self.ids(Self.rows(known, "entitlements")) == Self.ids(Self.rows(now, "entitlements"))
+        )
+        let before = served.get("\(path)&known_at=2001-01-01", token: token)
+        #expect(Self.rows(before, "entitlements").isEmpty)
+        #expect(before?.object["known_at_position"] as? Int == 0)
+
+        let last = "\(positions[positions.count - 1])"
+        let run = try served.run(
+            "entitlements",
+            "--subscription",
+            id,
+            "--at",
+            "2025-06-01",
+            "--json"
+        )
+        let same = try served.run(
+            "entitlements",
+            "--subscription",
+            id,
+            "--at",
+            "2025-06-01",
+            "--json",
+            "--known-at-position",
+            last
+        )
+        let object = try JSONSerialization.jsonObject(with: Data(same.output.utf8))
+        #expect(((object as? [String: Any])?["known_at_position"] as? Int) == Int(last))
+        #expect(run.status == same.status)
+        let text = try served.run("explain", id, "--known-at-position", "\(positions[0])")
+        #expect(text.output.contains("to event \(positions[0])."), "\(text.errors)")
+        let ahead = try served.run("explain", id, "--known-at-position", "999999")
+        #expect(ahead.status == 1)
+        #expect(ahead.errors.contains("the log ends at position"))
+        let all = try served.run("entitlements", "--known-at", "2025-06-01")
+        #expect(all.status == 2)
+        #expect(all.errors.contains("rebuild --known-at"))
+    }
+
     @Test func whoHasAnAnswerHearsThatItStillHolds() throws {
         let served = try Self.served()
         let token = try served.token("reader")
@@ -204,7 +268,8 @@ import Testing
         #expect(Set(row.keys) == members("Entitlement"))
         let id = Self.ids([one])[0]
         let explained = served.get(
-            "/v1/subscriptions/\(id)/explanation?environment=Sandbox&at=2025-06-01",
+            "/v1/subscriptions/\(id)/explanation?environment=Sandbox&at=2025-06-01"
+                + "&known_at=2100-01-01",
             token: token
         )
         let explanation = try #require(Self.rows(explained, "explanations").first)

@@ -18,19 +18,29 @@ public struct AppRegistry: Hashable, Sendable {
     public private(set) var apps: [Int32: App] = [:]
 
     /// Reads the apps and their rules.
-    public init(_ connection: Connection) throws(ReadModelError) {
+    ///
+    /// - Parameters:
+    ///   - instant: reads the rules that were recorded by this instant; nil for the newest.
+    ///   - connection: a session that may read them.
+    /// - Throws: `ReadModelError` where they cannot be read.
+    public init(
+        recordedBy instant: Timestamp? = nil,
+        _ connection: Connection
+    ) throws(ReadModelError) {
+        let binds: [Bind] = [.instant(milliseconds: (instant ?? .latest).milliseconds)]
         apps = try readModels("read the apps' rules") {
             var apps: [Int32: App] = [:]
             let rows = try connection.query(
                 prepared: """
-                        select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
-                            r.clock_profile
-                        from ledger.app a
-                        left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
-                            select max(version) from ledger.app_rules n where n.app_id = a.app_id
-                        )
-                    """,
-                []
+                select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
+                    r.clock_profile
+                from ledger.app a
+                left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
+                    select max(version) from ledger.app_rules n
+                    where n.app_id = a.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
+                )
+                """,
+                binds
             )
             for row in 0..<rows.count {
                 let environment = Environment(rows.text(row, 2) ?? "")
@@ -43,8 +53,10 @@ public struct AppRegistry: Hashable, Sendable {
                 let key = AppKey(bundleID: rows.text(row, 1) ?? "", environment: environment)
                 apps[id] = App(id: id, key: key, rules: rules)
             }
-            try Self.readProducts(connection, into: &apps)
-            try Self.readPolicies(connection, into: &apps)
+            try Self.readProducts(binds, connection, into: &apps)
+            for (id, policies) in try PolicyRows.all(recordedBy: instant, connection) {
+                apps[id]?.rules.policies = AccessPolicy.inForce(policies)
+            }
             return apps
         }
     }
@@ -55,18 +67,20 @@ public struct AppRegistry: Hashable, Sendable {
     }
 
     private static func readProducts(
+        _ binds: [Bind],
         _ connection: Connection,
         into apps: inout [Int32: App]
     ) throws(PostgresError) {
         let rows = try connection.query(
             prepared: """
-                    select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
-                    from ledger.app_product p
-                    where p.version = (
-                        select max(version) from ledger.app_rules n where n.app_id = p.app_id
-                    )
-                """,
-            []
+            select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
+            from ledger.app_product p
+            where p.version = (
+                select max(version) from ledger.app_rules n
+                where n.app_id = p.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
+            )
+            """,
+            binds
         )
         for row in 0..<rows.count {
             guard let period = rows.text(row, 4).flatMap({ PlanPeriod(rawValue: $0) }) else {
@@ -78,15 +92,6 @@ public struct AppRegistry: Hashable, Sendable {
                 level: Int(rows.int(row, 3) ?? 0),
                 period: period
             )
-        }
-    }
-
-    private static func readPolicies(
-        _ connection: Connection,
-        into apps: inout [Int32: App]
-    ) throws(PostgresError) {
-        for (id, policies) in try PolicyRows.all(connection) {
-            apps[id]?.rules.policies = AccessPolicy.inForce(policies)
         }
     }
 }

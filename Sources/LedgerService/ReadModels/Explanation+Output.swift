@@ -18,6 +18,7 @@ extension Explanation {
         json.beginArray()
         for anomaly in anomalies { json.string(anomaly) }
         json.endArray()
+        known?.writeMembers(to: &json)
         if let at {
             json.member("at", at)
             json.key("answer")
@@ -66,6 +67,7 @@ extension Explanation {
             "Subscription \(stream) of \(app.bundleID) (\(app.environment))",
             heading,
         ]
+        if let known { lines.append("  As \(known.sentence).") }
         if let parked { lines.append("  NOT FOLDED: \(parked)") }
         if isStale { lines.append("  Events wait to be folded: this is not the newest.") }
         if let at {

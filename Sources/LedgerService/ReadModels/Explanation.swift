@@ -14,6 +14,8 @@ public struct Explanation: Hashable, Sendable {
     public var anomalies: [String]
     /// The instant that was asked about, if one was.
     public var at: Timestamp?
+    /// The prefix of the log that it is about, where it was asked what was known.
+    public var known: LogPrefix?
     /// Whether events wait that the timeline does not hold yet.
     public var isStale: Bool
     /// Why the subscription cannot be folded, if so.
@@ -45,33 +47,63 @@ public struct Explanation: Hashable, Sendable {
     }
 
     /// Explains a stream in every app that has it; empty where the log does not know it.
+    ///
+    /// - Parameters:
+    ///   - stream: the stream's name.
+    ///   - instant: the instant that is asked about; nil for the timeline alone.
+    ///   - knowledge: explains what was known then, out of the events up to there; nil explains the
+    ///     rows of the read models.
+    ///   - connection: a session of the auditor's role without an open transaction.
+    /// - Returns: one explanation for each app.
+    /// - Throws: `ReadModelError`; `.notKnown` for a position that the log has not come to.
     public static func explanations(
         of stream: String,
         at instant: Timestamp? = nil,
+        known knowledge: Knowledge? = nil,
         _ connection: Connection
     ) throws(ReadModelError) -> [Explanation] {
         try readModels("explain \(stream)") {
             try connection.transaction("begin isolation level repeatable read read only") {
                 connection in
+                let prefix = try knowledge.map { try LogPrefix($0, connection) }
+                var fold = try prefix.map { try PrefixFold($0, connection) }
                 let streams = try EventQuery(stream: stream).streams(connection)
                 return try streams.compactMap { found in
                     guard let key = found.events.first?.key else { return nil }
-                    return try Explanation(found, key, at: instant, connection)
+                    var explanation = Explanation(found, key, at: instant)
+                    if let prefix {
+                        explanation.known = prefix
+                        explanation.events.removeAll { $0.position > prefix.position }
+                        if explanation.events.isEmpty { return nil }
+                        if let folded = try fold?.fold(key) { explanation.show(folded) }
+                    } else {
+                        try explanation.readRows(of: key, connection)
+                    }
+                    try explanation.addEventsElsewhere(connection)
+                    return explanation
                 }
             }
         }
     }
 
-    private init(
-        _ found: EventQuery.Stream,
-        _ key: SubscriptionKey,
-        at instant: Timestamp?,
-        _ connection: Connection
-    ) throws {
+    private init(_ found: EventQuery.Stream, _ key: SubscriptionKey, at instant: Timestamp?) {
         app = found.app
         stream = key.stream
         events = found.events
         at = instant
+        timeline = []
+        owners = []
+        anomalies = []
+        isStale = false
+    }
+
+    private mutating func show(_ folded: PrefixFold.Folded) {
+        timeline = folded.timeline
+        owners = folded.owners
+        anomalies = folded.subscription.textArray("anomalies")
+    }
+
+    private mutating func readRows(of key: SubscriptionKey, _ connection: Connection) throws {
         let binds: [Bind] = [.text(key.stream), .int(Int64(key.appID))]
         let rows = try connection.query(
             """
@@ -81,12 +113,6 @@ public struct Explanation: Hashable, Sendable {
             binds
         )
         timeline = (0..<rows.count).map { EntitlementAnswer(rows, $0) }
-        // A guardian's withdrawn consent stands in another stream.
-        let elsewhere = Set(timeline.flatMap(\.positions)).subtracting(events.map(\.position))
-        for position in elsewhere.sorted() {
-            if let event = try LogReader(connection).event(at: position) { events.append(event) }
-        }
-        events.sort { $0.position < $1.position }
         owners = try Self.owners(binds, connection)
         let more = try connection.query(
             """
@@ -102,6 +128,15 @@ public struct Explanation: Hashable, Sendable {
         anomalies = more.textArray(0, 0) ?? []
         isStale = more.bool(0, 1) ?? false
         parked = more.text(0, 2)
+    }
+
+    /// A guardian's withdrawn consent stands in another stream.
+    private mutating func addEventsElsewhere(_ connection: Connection) throws {
+        let elsewhere = Set(timeline.flatMap(\.positions)).subtracting(events.map(\.position))
+        for position in elsewhere.sorted() {
+            if let event = try LogReader(connection).event(at: position) { events.append(event) }
+        }
+        events.sort { $0.position < $1.position }
     }
 
     private static func owners(

@@ -23,6 +23,10 @@ public struct ReadModelError: Error, Hashable, Sendable, CustomStringConvertible
         case database
         /// The caller stopped it.
         case stopped
+        /// The log has not come to the position that was asked about.
+        case notKnown
+        /// The question cannot be answered as it is asked; the message says how to ask.
+        case question
     }
 
     /// What kind of failure it is.

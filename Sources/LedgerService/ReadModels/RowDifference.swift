@@ -46,7 +46,7 @@ struct RowDifference {
         }
     }
 
-    private static func stored(
+    static func stored(
         _ table: Table,
         of keys: Set<SubscriptionKey>,
         in generation: Generation,
@@ -122,7 +122,7 @@ struct RowDifference {
 
 /// The key of a row as the row's own first bytes: app, stream and, where the table has them, the
 /// instant and the sequence within it.
-private struct RowKey: Hashable {
+struct RowKey: Hashable {
     var bytes: ArraySlice<UInt8>
 
     init(_ row: ArraySlice<UInt8>, of table: Table) {
@@ -144,7 +144,6 @@ private struct RowKey: Hashable {
         let at = start + 12 + length
         guard at < bytes.endIndex else { return (key, nil, nil) }
         let microseconds = Self.integer(bytes, at: at + 4, bytes: 8)
-        // Instants of ours are whole milliseconds, so nothing is rounded.
         let instant = Timestamp(postgresMicroseconds: microseconds)
         guard at + 12 < bytes.endIndex else { return (key, instant, nil) }
         return (key, instant, Self.integer(bytes, at: at + 16, bytes: 4))
@@ -155,12 +154,5 @@ private struct RowKey: Hashable {
         var value: Int64 = 0
         for offset in 0..<count { value = value << 8 | Int64(bytes[at + offset]) }
         return value
-    }
-}
-
-extension Timestamp {
-    /// An instant as PostgreSQL counts it, in microseconds since 2000.
-    fileprivate init(postgresMicroseconds: Int64) {
-        self.init(milliseconds: postgresMicroseconds / 1000 + 946_684_800_000)
     }
 }

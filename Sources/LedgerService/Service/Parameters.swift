@@ -1,3 +1,4 @@
+internal import EventLog
 internal import HTTP
 internal import Ledger
 
@@ -54,6 +55,16 @@ struct Parameters {
             )
         }
         return instant
+    }
+
+    /// What was known when: `known_at` or `known_at_position`, nil for what is known now.
+    func knowledge() throws(ServiceProblem) -> Knowledge? {
+        let instant = try instant("known_at")
+        let position = try integer("known_at_position", in: 0...Int64.max)
+        guard instant == nil || position == nil else {
+            throw .parameter("known_at_position", "either this or known_at")
+        }
+        return instant.map { .instant($0) } ?? position.map { .position($0) }
     }
 
     func day(_ name: String) throws(ServiceProblem) -> String {

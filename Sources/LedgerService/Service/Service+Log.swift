@@ -11,13 +11,19 @@ extension Service {
 
     /// `GET /v1/subscriptions/{id}/explanation`: the timeline and the events behind it.
     func explanation(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["environment", "at"])
+        let parameters = try Parameters(
+            request,
+            allowing: ["environment", "at", "known_at", "known_at_position"]
+        )
         let id = try Parameters.stream(request.parameter("id"), "id")
         let environment = try parameters.environment()
         let at = try parameters.instant("at")
+        let knowledge = try parameters.knowledge()
         return auditors.answer { connection in
-            let found = try Explanation.explanations(of: id, at: at, connection)
-                .filter { $0.app.environment == environment }
+            let all = try Self.known {
+                try Explanation.explanations(of: id, at: at, known: knowledge, connection)
+            }
+            let found = all.filter { $0.app.environment == environment }
             guard !found.isEmpty else {
                 throw ServiceProblem.notFound("no such subscription in \(environment)")
             }

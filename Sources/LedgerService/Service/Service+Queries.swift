@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import EventLog
 internal import HTTP
 internal import Ledger
 internal import Postgres
@@ -16,8 +17,8 @@ extension Service {
         let parameters = try Parameters(
             request,
             allowing: [
-                "owner", "subscription", "product", "environment", "at", "after", "wait_ms",
-                "cursor", "limit",
+                "owner", "subscription", "product", "environment", "at", "known_at",
+                "known_at_position", "after", "wait_ms", "cursor", "limit",
             ]
         )
         let wish = try PageWish(parameters, now: now())
@@ -30,15 +31,49 @@ extension Service {
             throw ServiceProblem.parameter("owner", "owner, subscription or product must be named")
         }
         let asked = query
+        if let knowledge = try parameters.knowledge() {
+            return try answer(asked, wish, known: knowledge, parameters, request)
+        }
         return try waiting(for: parameters) { connection in
             let found = try asked.answers(after: wish.last, limit: wish.limit + 1, connection)
             return Self.response(wish, found, to: request)
         }
     }
 
+    /// Answers what was known; it takes the log, which readers' sessions may not read.
+    private func answer(
+        _ query: EntitlementQuery,
+        _ wish: PageWish,
+        known knowledge: Knowledge,
+        _ parameters: Parameters,
+        _ request: HTTPRequest
+    ) throws -> Answer {
+        guard query.owner != nil || query.subscription != nil else {
+            throw ServiceProblem.parameter("owner", "owner or subscription goes with known_at")
+        }
+        for name in ["after", "wait_ms"] where parameters.text(name) != nil {
+            throw ServiceProblem.parameter(name, "waits for what is new; not with known_at")
+        }
+        return auditors.answer { connection in
+            let known = try Self.known { try query.known(knowledge, connection) }
+            let found = known.answers.filter { answer in wish.last.map { $0 < answer.key } ?? true }
+            return Self.response(wish, found, known: known.prefix, to: request)
+        }
+    }
+
+    /// What `body` gives; a position that the log has not come to is the question's fault.
+    static func known<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as ReadModelError where error.code == .notKnown {
+            throw ServiceProblem.parameter("known_at_position", error.message)
+        }
+    }
+
     private static func response(
         _ wish: PageWish,
         _ found: [EntitlementAnswer],
+        known: LogPrefix? = nil,
         to request: HTTPRequest
     ) -> HTTPResponse {
         let (answers, next) = wish.page(of: found, \.key)
@@ -54,6 +89,7 @@ extension Service {
         var json = JSONWriter()
         json.beginObject()
         json.member("at", wish.at)
+        known?.writeMembers(to: &json)
         json.key("entitlements")
         json.raw(rows.bytes)
         json.member("next_cursor", next)

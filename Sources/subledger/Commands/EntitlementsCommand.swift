@@ -9,7 +9,7 @@ enum EntitlementsCommand {
         name: "entitlements",
         summary: "Show who has access to what at an instant.",
         options: [
-            .database, .config, .json, .at,
+            .database, .config, .json, .at, .knownAt, .knownAtPosition,
             .value("--owner", "TOKEN", "only this account's, by whatever way they are"),
             .value("--subscription", "ID", "only this originalTransactionId"),
             .value("--environment", "Sandbox|Production", "only this environment; default both"),
@@ -20,6 +20,9 @@ enum EntitlementsCommand {
             --owner lists all that an account has: its own, by an alias (a migration), family, an
             assigned seat, or bought by the same customer without a token. “*” marks the one that
             counts in each group: entitled, of the highest level, the longest.
+            --known-at and --known-at-position go with --owner or --subscription: what was known
+            then, by the events and the rules that had been recorded. --at is the instant that it
+            is asked about all the same.
             """,
         run: run
     )
@@ -36,8 +39,21 @@ enum EntitlementsCommand {
             query.owner = owner
         }
         let database = try Database.open(arguments, Configuration.find(arguments))
-        let connection = try database.connect(as: .reader)
         let output = Output.standard()
+        if let knowledge = try arguments.knowledge() {
+            let known = try query.known(knowledge, database.connect(as: .auditor))
+            arguments.has("--json")
+                ? try writeJSON(known, of: query, to: output)
+                : try writeTable(known, of: query, to: output)
+            try output.flush()
+            if known.answers.isEmpty, let id = query.subscription {
+                throw CommandFailure.notFound(
+                    "no subscription \(printable(id)) at \(query.at), as \(known.prefix.sentence)"
+                )
+            }
+            return .done
+        }
+        let connection = try database.connect(as: .reader)
         let count =
             arguments.has("--json")
             ? try writeJSON(query, connection, to: output)
@@ -48,6 +64,40 @@ enum EntitlementsCommand {
         throw CommandFailure.notFound(
             "no subscription \(printable(id)) at \(query.at); "
                 + "`subledger events \(printable(id))` shows whether the ledger knows it at all"
+        )
+    }
+
+    private static func writeJSON(
+        _ known: KnownEntitlements,
+        of query: EntitlementQuery,
+        to output: Output
+    ) throws {
+        var json = JSONWriter(pretty: true)
+        json.beginObject()
+        json.member("at", query.at)
+        known.prefix.writeMembers(to: &json)
+        json.key("entitlements")
+        json.beginArray()
+        for answer in known.answers { answer.write(to: &json) }
+        json.endArray()
+        json.endObject()
+        try output.line(json.text)
+    }
+
+    private static func writeTable(
+        _ known: KnownEntitlements,
+        of query: EntitlementQuery,
+        to output: Output
+    ) throws {
+        var table = EntitlementTable(ofOwner: query.owner != nil)
+        for answer in known.answers { table.add(answer) }
+        if table.count > 0 {
+            try output.table(table.table)
+            try output.line()
+        }
+        let noun = table.count == 1 ? "subscription" : "subscriptions"
+        try output.line(
+            "\(grouped(table.count)) \(noun) at \(query.at), as \(known.prefix.sentence)"
         )
     }
 

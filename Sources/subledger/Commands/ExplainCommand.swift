@@ -7,8 +7,12 @@ enum ExplainCommand {
         name: "explain",
         summary: "Show a subscription's timeline and the events that decided each part of it.",
         operands: "ID",
-        options: [.database, .config, .json, .at],
-        details: "ID is an originalTransactionId.",
+        options: [.database, .config, .json, .at, .knownAt, .knownAtPosition],
+        details: """
+            ID is an originalTransactionId. With --known-at or --known-at-position: what was known
+            of it then, by the events and the rules that had been recorded; --at is the instant
+            that it is asked about all the same.
+            """,
         run: run
     )
 
@@ -19,6 +23,7 @@ enum ExplainCommand {
         let explanations = try Explanation.explanations(
             of: id,
             at: at,
+            known: try arguments.knowledge(),
             database.connect(as: .auditor)
         )
         let output = Output.standard()

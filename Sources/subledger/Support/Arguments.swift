@@ -1,3 +1,4 @@
+internal import EventLog
 internal import Ledger
 internal import LedgerService
 
@@ -98,6 +99,16 @@ struct Arguments: Hashable, Sendable {
             )
         }
         return instant
+    }
+
+    /// What `--known-at` or `--known-at-position` asks for; nil for what is known now.
+    func knowledge() throws(CommandFailure) -> Knowledge? {
+        let instant = try instant(Option.knownAt.name)
+        let position = try integer(Option.knownAtPosition.name, in: 0...Int64.max)
+        guard instant == nil || position == nil else {
+            throw .usage("either --known-at or --known-at-position, not both")
+        }
+        return instant.map { .instant($0) } ?? position.map { .position($0) }
     }
 
     /// The operands, which must be so many.

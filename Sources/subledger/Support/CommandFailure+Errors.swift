@@ -25,6 +25,7 @@ extension CommandFailure {
         case let error as EventLogError: self = Self.log(error)
         case let error as ReadModelError: self = Self.readModel(error)
         case let refusal as OwnerLinking.Refusal: self = Self.ownerLink(refusal)
+        case let refusal as EventSkipping.Refusal: self = .notFound("\(refusal)")
         default: self.init(exitCode: .integrity, message: "\(error)")
         }
     }
@@ -67,7 +68,8 @@ extension CommandFailure {
         let state = error.sqlState ?? ""
         let exitCode: ExitCode =
             switch error.code {
-            case .unknownProjection: .usage
+            case .unknownProjection, .question: .usage
+            case .notKnown: .someRejected
             case .rebuildRuns, .unavailable, .stopped: .databaseUnavailable
             case .outOfDate, .schema: .schema
             case .unreadableEvent: .integrity

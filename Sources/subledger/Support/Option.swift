@@ -54,6 +54,18 @@ extension Option {
         "INSTANT",
         "as of then: 2026-01-31, 2026-01-31T12:00:00Z or milliseconds since 1970; default now"
     )
+    /// What was known at an instant.
+    static let knownAt = Option.value(
+        "--known-at",
+        "INSTANT",
+        "only by what had been recorded by then"
+    )
+    /// What was known at a position.
+    static let knownAtPosition = Option.value(
+        "--known-at-position",
+        "N",
+        "only by the events up to this position"
+    )
     /// Lets test servers through.
     static let allowUnsafeServer = Option.flag(
         "--allow-unsafe-server",
