@@ -1,4 +1,5 @@
-internal import Postgres
+public import Ledger
+public import Postgres
 internal import Projections
 
 /// A read model and one of its generations, with the partitions that hold its rows.
@@ -6,15 +7,18 @@ struct Generation: Hashable, Sendable {
     var projection: String
     var tables: [Table]
     var number: Int32
+    /// The schema that it is in, as SQL names it.
+    var schema: String
 
-    init(_ projection: any Projection.Type, _ number: Int32) {
+    init(_ projection: any Projection.Type, _ number: Int32, in schema: String = "read_model") {
         self.projection = projection.name
         self.tables = projection.tables
         self.number = number
+        self.schema = schema
     }
 
     /// The partition of a table, as SQL names it.
-    func partition(_ table: Table) -> String { "read_model.\(table.name)_g\(number)" }
+    func partition(_ table: Table) -> String { "\(schema).\(table.name)_g\(number)" }
 
     /// The statement that reads the rows of `table`, as the projection wrote them.
     func copyOut(_ table: Table) -> String {
@@ -60,7 +64,7 @@ extension Generation {
     func createTables(_ connection: Connection) throws {
         for table in tables {
             let partition = partition(table)
-            let parent = "read_model.\(table.name)"
+            let parent = "\(schema).\(table.name)"
             try connection.transaction { connection in
                 try connection.execute(
                     """
@@ -107,7 +111,7 @@ extension Generation {
             try connection.execute(
                 """
                 set maintenance_work_mem = '128MB'; set lock_timeout = '2s';
-                alter table read_model.\(table.name) attach partition \(partition)
+                alter table \(schema).\(table.name) attach partition \(partition)
                     for values in (\(number))
                 """
             )
@@ -121,9 +125,9 @@ extension Generation {
             """
             select format('add constraint %I %s', conname, pg_get_constraintdef(oid))
             from pg_constraint
-            where conrelid = ('read_model.' || $1)::regclass and contype = 'c' order by conname
+            where conrelid = $1::text::regclass and contype = 'c' order by conname
             """,
-            [.text(table.name)]
+            [.text("\(schema).\(table.name)")]
         )
         return (0..<rows.count).compactMap { rows.text($0, 0) }
     }
@@ -145,7 +149,7 @@ extension Generation {
             // Detaching locks the parent: not even a reader in a queue shall wait for that.
             let detach =
                 rows.bool(0, 0) == true
-                ? "alter table read_model.\(table.name) detach partition \(partition);" : ""
+                ? "alter table \(schema).\(table.name) detach partition \(partition);" : ""
             do {
                 try connection.transaction { connection in
                     try connection.execute(
@@ -173,6 +177,47 @@ enum Retry {
             {
                 attempt += 1
                 Sleep.milliseconds(min(10 * attempt, 200))
+            }
+        }
+    }
+}
+
+/// How a build of a read model stands.
+public struct GenerationStanding: Hashable, Sendable {
+    /// The read model.
+    public var readModel: String
+    /// Its number among the builds.
+    public var number: Int32
+    /// `building`, `live` or `retired`.
+    public var state: String
+    /// The version of what made it.
+    public var version: Int32
+    /// How many events it was built from; what was projected live is not counted.
+    public var events: Int64
+    /// When it was begun.
+    public var startedAt: Timestamp
+
+    /// The builds whose rows are there, by read model.
+    public static func all(
+        _ connection: Connection
+    ) throws(ReadModelError) -> [GenerationStanding] {
+        try readModels("list the generations") {
+            let rows = try connection.query(
+                """
+                select projection, generation, state, version, events, started_at
+                from read_model.generation where state <> 'dropped'
+                order by projection, generation
+                """
+            )
+            return (0..<rows.count).map { row in
+                GenerationStanding(
+                    readModel: rows.text(row, 0) ?? "",
+                    number: Int32(rows.int(row, 1) ?? 0),
+                    state: rows.text(row, 2) ?? "",
+                    version: Int32(rows.int(row, 3) ?? 0),
+                    events: rows.int(row, 4) ?? 0,
+                    startedAt: rows.timestamp(row, 5) ?? .earliest
+                )
             }
         }
     }

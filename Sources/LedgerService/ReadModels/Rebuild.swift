@@ -52,6 +52,10 @@ public final class Rebuild: Sendable {
             case keys
             /// Folding what came meanwhile.
             case catchUp = "catch_up"
+            /// Comparing with the live rows.
+            case verify
+            /// Filling `ledger.fact` anew.
+            case redecode
         }
 
         /// Events read a second.
@@ -65,11 +69,13 @@ public final class Rebuild: Sendable {
     /// With at most so many streams behind, the swap is made.
     static let swapBehindMax = 200
 
-    /// How many bytes of rows a worker gathers before it writes them.
-    static let flushBytes = 4 << 20
+    /// How many bytes of rows a worker gathers before it writes them, unless memory is short.
+    static let flushBytesMax = 4 << 20
 
     let projections: [any Projection.Type]
     let workerCount: Int
+    /// How many bytes of rows a worker gathers before it writes them.
+    let flushBytes: Int
     let connect: @Sendable () throws -> Connection
     /// Whether a rebuild that fails removes what it made; one that is killed cannot.
     let cleansUp: Bool
@@ -79,25 +85,37 @@ public final class Rebuild: Sendable {
     /// - Parameters:
     ///   - names: the read models to build; all of them where none is named.
     ///   - workers: how many slices of the log are folded at a time.
+    ///   - memoryBytes: how much memory the workers' rows may take together; a subscription's rows
+    ///     are never divided.
     ///   - connect: opens a session that may write the read models; each worker has two.
     /// - Throws: `.unknownProjection` with the names that there are.
     public convenience init(
         _ names: [String] = [],
         workers: Int = 2,
+        memoryBytes: Int = 256 << 20,
         connect: @escaping @Sendable () throws -> Connection
     ) throws(ReadModelError) {
-        try self.init(names, workers: workers, cleansUp: true, connect: connect)
+        try self.init(
+            names,
+            workers: workers,
+            memoryBytes: memoryBytes,
+            cleansUp: true,
+            connect: connect
+        )
     }
 
     init(
         _ names: [String] = [],
         workers: Int = 2,
+        memoryBytes: Int = 256 << 20,
         cleansUp: Bool,
         connect: @escaping @Sendable () throws -> Connection
     ) throws(ReadModelError) {
         self.cleansUp = cleansUp
         projections = try ReadModels.projections(named: names)
         workerCount = max(1, workers)
+        // A buffer grows by doubling, and what it grew from is there until it has.
+        flushBytes = min(Self.flushBytesMax, max(1 << 16, memoryBytes / workerCount / 4))
         self.connect = connect
     }
 
@@ -122,7 +140,7 @@ public final class Rebuild: Sendable {
             let registry = try AppRegistry(connection)
             let from = try Self.head(connection)
             let build = Build(
-                generations: try start(from: from, connection),
+                generations: try start(from: from, in: "read_model", connection),
                 registry: registry,
                 eventsTotal: from,
                 start: watch,
@@ -149,14 +167,18 @@ public final class Rebuild: Sendable {
     }
 
     /// Gives every read model a new generation, empty and shown by no view.
-    private func start(from position: Int64, _ connection: Connection) throws -> [Generation] {
+    func start(
+        from position: Int64,
+        in schema: String,
+        _ connection: Connection
+    ) throws -> [Generation] {
         try projections.map { projection in
             let rows = try connection.query(
                 """
-                insert into read_model.generation
+                insert into \(schema).generation
                     (projection, generation, version, decoder, state, from_position)
                 select $1, coalesce(max(generation), 0) + 1, $2, $3, 'building', $4
-                from read_model.generation where projection = $1
+                from \(schema).generation where projection = $1
                 returning generation
                 """,
                 [
@@ -164,14 +186,15 @@ public final class Rebuild: Sendable {
                     .int(Int64(FactSource.current.version)), .int(position),
                 ]
             )
-            let generation = Generation(projection, Int32(rows.int(0, 0) ?? 0))
+            let number = Int32(rows.int(0, 0) ?? 0)
+            let generation = Generation(projection, number, in: schema)
             try generation.createTables(connection)
             return generation
         }
     }
 
     /// Builds the keys of all tables, some at a time.
-    private func buildKeys(_ build: Build) throws {
+    func buildKeys(_ build: Build) throws {
         try build.enter(.keys)
         let tables = build.generations.flatMap { generation in
             generation.tables.map { (generation, $0) }

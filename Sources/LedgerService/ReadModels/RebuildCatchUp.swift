@@ -58,7 +58,8 @@ extension Rebuild {
         }
     }
 
-    private static func show(
+    /// Has the views of its schema show a generation.
+    static func show(
         _ generation: Generation,
         head: Int64,
         _ build: Build,
@@ -68,14 +69,14 @@ extension Rebuild {
         let key: [Bind] = [.text(generation.projection), .int(Int64(generation.number))]
         try connection.query(
             """
-            update read_model.generation set state = 'retired'
+            update \(generation.schema).generation set state = 'retired'
             where projection = $1 and state = 'live'
             """,
             [.text(generation.projection)]
         )
         try connection.query(
             """
-            update read_model.generation
+            update \(generation.schema).generation
             set state = 'live', known_to_position = $3, events = $4, subscriptions = $5,
                 finished_at = clock_timestamp()
             where projection = $1 and generation = $2
@@ -84,9 +85,9 @@ extension Rebuild {
         )
         try connection.query(
             """
-            insert into read_model.current (projection, generation, version, decoder, swapped_at)
+            insert into \(generation.schema).current (projection, generation, version, decoder, swapped_at)
             select projection, generation, version, decoder, clock_timestamp()
-            from read_model.generation where projection = $1 and generation = $2
+            from \(generation.schema).generation where projection = $1 and generation = $2
             on conflict (projection) do update
             set generation = excluded.generation, version = excluded.version,
                 decoder = excluded.decoder, swapped_at = excluded.swapped_at

@@ -7,6 +7,9 @@ internal import Postgres
 final class RebuildLock {
     private let connection: Connection
 
+    /// What a rebuild into a schema of its own locks.
+    static func into(_ schema: String) -> String { "into:\(schema)" }
+
     init(_ names: [String], _ connection: Connection) throws {
         self.connection = connection
         let streams = names.map { "rebuild:\($0)" }
@@ -28,9 +31,10 @@ final class RebuildLock {
                 [.text(stream)]
             )
             guard rows.count == 1 else {
+                let name = stream.dropFirst("rebuild:".count)
                 throw ReadModelError(
                     .rebuildRuns,
-                    "another rebuild of \(stream.dropFirst("rebuild:".count)) runs; "
+                    "another rebuild \(name.hasPrefix("into:") ? "" : "of ")\(name) runs; "
                         + "wait until it is done"
                 )
             }

@@ -18,6 +18,8 @@ final class Build: Sendable {
 
     let generations: [Generation]
     let registry: AppRegistry
+    /// The last position that is read; nil for all of the log.
+    let position: Int64?
 
     private let eventsTotal: Int64
     private let start: ContinuousClock.Instant
@@ -28,6 +30,7 @@ final class Build: Sendable {
     init(
         generations: [Generation],
         registry: AppRegistry,
+        upTo position: Int64? = nil,
         eventsTotal: Int64,
         start: ContinuousClock.Instant,
         shouldStop: @escaping @Sendable () -> Bool,
@@ -35,6 +38,7 @@ final class Build: Sendable {
     ) {
         self.generations = generations
         self.registry = registry
+        self.position = position
         self.eventsTotal = eventsTotal
         self.start = start
         self.shouldStop = shouldStop
@@ -130,7 +134,7 @@ extension Rebuild {
     func fold(_ build: Build, _ connection: Connection) throws {
         try build.enter(.fold)
         // What is withdrawn later has its mark, and is found by its position when catching up.
-        let withdrawals = try Withdrawals(connection)
+        let withdrawals = try Withdrawals(upTo: build.position ?? .max, connection)
         let slices = try LogReader(connection).slices(of: "ledger.fact")
         try build.onThreads(min(workerCount, slices.count), jobs: slices.count) { next in
             let source = try LogReader(self.connect())
@@ -139,16 +143,16 @@ extension Rebuild {
             var events: Int64 = 0
             var streams: Int64 = 0
             while let job = next() {
-                try source.forEachStream(in: slices[job]) { key, read in
+                try source.forEachStream(in: slices[job], upTo: build.position) { key, read in
                     folder.add(read, of: key)
                     events += Int64(read.count)
                     streams += 1
+                    if folder.byteCount >= self.flushBytes {
+                        try Self.write(&folder, to: sink, build)
+                    }
                     guard streams % 256 == 0 else { return }
                     try build.add(events: events, streams: streams)
                     (events, streams) = (0, 0)
-                    if folder.byteCount >= Self.flushBytes {
-                        try Self.write(&folder, to: sink, build)
-                    }
                 }
             }
             try build.add(events: events, streams: streams)
