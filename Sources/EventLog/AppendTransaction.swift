@@ -231,11 +231,12 @@ struct AppendTransaction {
         guard rows.count == events.count else { throw ShortReturning() }
     }
 
-    /// One mark for each subscription of the batch, for which the newest position is enough, and
-    /// one for each withdrawn consent, whose customer's subscriptions are found by it.
+    /// One mark for each subscription of the batch, for which the newest position is enough (an event
+    /// that is skipped makes another one of it, too), and one for each withdrawn consent, whose customer's subscriptions are found by it.
     private func insertMarks(_ fresh: [(position: Int64, event: PreparedEvent)]) throws {
         var newest: [SubscriptionKey: Int64] = [:]
-        for (position, event) in fresh where event.source.fact != nil {
+        for (position, event) in fresh
+        where event.source.fact != nil || event.source.kind == .eventSkipped {
             newest[event.key] = position
         }
         var marks = newest.sorted { $0.key < $1.key }

@@ -21,6 +21,7 @@ public struct FactSource: Sendable {
     /// The decoder of this program.
     public static let current = FactSource(version: FactDecoder.version) { evidence in
         let event = evidence.event
+        if isNeverFolded(event) { return nil }
         if event.kind == .ownerLinked {
             do {
                 if let fact = try OwnerLink.fact(in: evidence.received) { return fact }
@@ -37,7 +38,6 @@ public struct FactSource: Sendable {
             }
             throw unreadable(event, "names no request or no instant")
         }
-        if event.kind == .apiResponse { return nil }
         if event.kind == .subscriptionStatus {
             if let fact = try? StatusReading.fact(in: evidence.received) { return fact }
             throw unreadable(event, "names no status or no instant")
@@ -66,6 +66,16 @@ public struct FactSource: Sendable {
         }
     }
 
+    /// What has no fact: whole responses, what an operator skips, and what the program itself
+    /// records of the rows beside the log.
+    private static func isNeverFolded(_ event: StoredEvent) -> Bool {
+        switch event.kind {
+        case .apiResponse, .eventSkipped: true
+        case .unknown: event.provenance == .operator && event.key.stream.hasPrefix("app:")
+        default: false
+        }
+    }
+
     /// The payloads of the signed texts within a notification.
     private static func nestedPayloads(
         of payload: JSONDocument
@@ -77,6 +87,35 @@ public struct FactSource: Sendable {
             result.append(FactDecoder.NestedPayload(field: field, payload: inner))
         }
         return result
+    }
+
+    /// What a signed document's row has beside the fact.
+    static func details(
+        of evidence: StoredEvidence
+    ) throws -> (anomalies: [String], rescindsConsentOf: AppleID?) {
+        guard let kind = DocumentKind.allCases.first(where: { $0.eventKind == evidence.event.kind })
+        else { return ([], nil) }
+        let payload = try JSONDocument(CompactJWS(evidence.received).payload)
+        let decoded = FactDecoder.decode(
+            kind: kind,
+            payload: payload,
+            nested: try nestedPayloads(of: payload)
+        )
+        var anomalies = decoded.anomalies
+        let columns = [
+            ("notification_type", decoded.notificationType), ("subtype", decoded.subtype),
+        ]
+        for (column, text) in columns where text?.utf8.contains(0) == true {
+            anomalies.append(PreparedEvent.notRepresentable(column))
+        }
+        guard decoded.notificationType.map({ NotificationType($0) }) == .rescindConsent,
+            let text = ["appData", "data"].lazy.compactMap({ form in
+                payload[form]?["signedAppTransactionInfo"]?.textBytes
+            }).first
+        else { return (anomalies, nil) }
+        let inner = try JSONDocument(CompactJWS(text).payload)
+        let customer = inner["appTransactionId"]?.text.flatMap { $0.isEmpty ? nil : AppleID($0) }
+        return (anomalies, customer)
     }
 
     private static func unreadable(_ event: StoredEvent, _ what: String) -> EventLogError {

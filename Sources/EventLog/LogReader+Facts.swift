@@ -140,22 +140,37 @@ extension LogReader {
             [.text(key.stream), .int(Int64(key.appID)), .int(position ?? .max)]
         )
         var result: [Event] = []
+        var unreadable: [EventLogError] = []
+        var skipped: Set<Int64> = []
         for row in 0..<rows.count {
             let event = try StoredEvent(rows, row)
-            let evidence = try evidence(of: event, rows, row, column: 15, &headers)
             do {
-                if let fact = try source.fact(evidence) {
+                let evidence = try evidence(of: event, rows, row, column: 15, &headers)
+                if event.kind == .eventSkipped {
+                    if let skip = try EventSkip(evidence: evidence.received) {
+                        skipped.insert(skip.position)
+                    }
+                } else if let fact = try source.fact(evidence) {
                     result.append(Event(position: event.position, fact: fact))
                 }
-            } catch let error as EventLogError {
+            } catch let error as PostgresError {
                 throw error
+            } catch let error as EventLogError {
+                guard error.code == .unreadable else { throw error }
+                unreadable.append(error)
             } catch {
-                throw EventLogError(
-                    .unreadable,
-                    "event \(event.position) of \(key) cannot be decoded: \(error)",
-                    position: event.position
+                unreadable.append(
+                    EventLogError(
+                        .unreadable,
+                        "event \(event.position) of \(key) cannot be decoded: \(error)",
+                        position: event.position
+                    )
                 )
             }
+        }
+        // What an operator has passed over is found later in the stream.
+        if let error = unreadable.first(where: { !skipped.contains($0.position ?? 0) }) {
+            throw error
         }
         return result
     }

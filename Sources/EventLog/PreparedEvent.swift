@@ -112,9 +112,12 @@ struct PreparedEvent {
         _ event: inout NewEvent
     ) -> String? {
         guard let text, text.utf8.contains(0) else { return text }
-        event.decodeAnomalies.append("\(column):not_representable")
+        event.decodeAnomalies.append(notRepresentable(column))
         return nil
     }
+
+    /// How a text with U+0000 is named among the anomalies.
+    static func notRepresentable(_ column: String) -> String { "\(column):not_representable" }
 
     private static func randomSalt() -> [UInt8] {
         var generator = SystemRandomNumberGenerator()

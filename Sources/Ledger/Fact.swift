@@ -184,6 +184,8 @@ public enum EventKind: OpenVocabulary {
     case massExtensionStatus
     /// An operator linked an owner.
     case ownerLinked
+    /// An operator had an event passed over that this program cannot read.
+    case eventSkipped
     /// A kind that this program does not know.
     case unknown(Symbol)
 
@@ -212,6 +214,7 @@ public enum EventKind: OpenVocabulary {
         ("mass_extension_unanswered", .massExtensionUnanswered),
         ("mass_extension_status", .massExtensionStatus),
         ("owner_linked", .ownerLinked),
+        ("event_skipped", .eventSkipped),
     ]
 
     /// The text of an unknown value.

@@ -128,6 +128,8 @@ final class Database {
 
 /// Who a session acts as.
 enum Role: Sendable {
+    /// Owns the log; only to fill again what is derived from it.
+    case owner
     /// Inserts into the log.
     case appender
     /// Writes the read models.
@@ -140,6 +142,7 @@ enum Role: Sendable {
     /// The role's name in an installation.
     func name(in roles: Roles) -> String {
         switch self {
+        case .owner: roles.owner
         case .appender: roles.appender
         case .projector: roles.projector
         case .reader: roles.reader
