@@ -89,6 +89,24 @@ import Testing
         #expect(try log.count("read_model.generation where state = 'retired'") == 0)
     }
 
+    @Test func aProjectorThatStandsStillHoldsASwapUpForSomeTimeOnly() throws {
+        let log = try LogFixture()
+        try log.appendLives(10)
+        try Projector(log.connection).project()
+        let frozen = try log.connect()
+        try frozen.execute(Projector.begin)
+        let limit = try frozen.query("show idle_in_transaction_session_timeout")
+        #expect(limit.text(0, 0) == "30s")
+        // The same in less time than a test may take.
+        try frozen.execute("set local idle_in_transaction_session_timeout = '3s'")
+        _ = try Current.read(frozen, lock: "for share")
+        let start = ContinuousClock.now
+        let report = try Rebuild(connect: log.connect).run()
+        #expect(ContinuousClock.now - start > .seconds(1), "the swap waited")
+        #expect(report.readModels[0].generation == 2)
+        #expect(throws: PostgresError.self) { try frozen.execute("commit") }
+    }
+
     /// Everything that the views show, in a few numbers.
     private static func answer(_ connection: Connection) throws -> String {
         let rows = try connection.query(

@@ -93,6 +93,49 @@ enum BenchCommands {
         }
     )
 
+    static let kills = Command(
+        name: "bench rebuild-kills",
+        summary: "Kill rebuilds at random moments, with readers and appends all the while.",
+        options: [
+            .value("--kills", "N", "how many (default 200)"),
+            .value("--subscriptions", "N", "with ten events each (default 2000)"),
+            .value("--seed", "S", "equal seeds draw equal moments (default 1)"),
+        ],
+        details: """
+            It works in a database of its own on the embedded server and drops it. Readers must see
+            one whole generation at any time, also in one long transaction; the next rebuild begins
+            clean, and its rows are right. Exit code 5 and the broken promises otherwise.
+            """,
+        run: { arguments in
+            _ = try arguments.operands()
+            let kills = Int(try arguments.integer("--kills", in: 1...100_000) ?? 200)
+            let count = Int(try arguments.integer("--subscriptions", in: 10...1_000_000) ?? 2000)
+            let seed = UInt64(try arguments.integer("--seed", in: 0...Int64.max) ?? 1)
+            var isKept = true
+            try inScratchDatabase { sessions, output in
+                var options = RebuildKills.Options(
+                    kills: kills,
+                    seed: seed,
+                    program: ChaosCommand.program(),
+                    conninfo: sessions.conninfo,
+                    folder: "/"
+                )
+                options.subscriptions = count
+                let report = try RebuildKills(options) { try sessions.open() }.run { say($0) }
+                for violation in Set(report.violations).sorted() {
+                    try output.line("VIOLATED: \(violation)")
+                }
+                try output.line(
+                    "\(report.killed) rebuilds killed, \(report.finished) were quicker; "
+                        + "\(grouped(report.answers)) whole answers, \(grouped(report.lookUps)) "
+                        + "look-ups, the longest \(fixed(report.stallMilliseconds, 1)) ms"
+                )
+                isKept = report.violations.isEmpty
+            }
+            return isKept ? .done : .integrity
+        }
+    )
+
     static let webhook = Command(
         name: "bench webhook",
         summary: "Measure deliveries verified, committed and answered, against verifying alone.",

@@ -52,7 +52,7 @@ enum ChaosCommand {
     }
 
     /// The file of this program.
-    private static func program() -> String {
+    static func program() -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count - 1)
         guard count > 0 else { return CommandLine.arguments[0] }
