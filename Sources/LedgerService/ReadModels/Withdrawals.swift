@@ -150,6 +150,21 @@ extension Withdrawals {
         )
     }
 
+    /// The subscriptions that marked news of a guardian is about, before it was spread.
+    static func marked(_ connection: Connection) throws(PostgresError) -> Rows {
+        try connection.query(
+            """
+            select distinct f.stream, f.app_id
+            from ledger.mark m
+            join ledger.fact c
+                on c.stream = m.stream and c.app_id = m.app_id and c.position = m.position
+            join ledger.fact f
+                on f.app_id = c.app_id and f.app_transaction_id = c.app_transaction_id
+            where c.notification_type = 'RESCIND_CONSENT' and f.transaction_id is not null
+            """
+        )
+    }
+
     /// The subscriptions of customers about whom something was withdrawn in a range of positions.
     static func subscriptions(
         after first: Int64,

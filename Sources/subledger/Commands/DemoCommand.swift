@@ -37,7 +37,7 @@ enum DemoCommand {
         let database = try folder.database()
         try ingest(company, folder, database, output)
         guard !Interruption.isRequested else { return .someRejected }
-        let rebuilt = try RebuildCommand.rebuild([], database, isJSON: false)
+        let rebuilt = try RebuildCommand.rebuild(.init(), database)
         try heading("Rebuild: the read models made anew from the log", output)
         try output.line(RebuildCommand.text(rebuilt))
 

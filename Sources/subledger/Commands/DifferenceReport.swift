@@ -26,7 +26,11 @@ enum DifferenceReport {
     }
 
     /// Runs the comparison and prints what differs.
-    static func show(_ comparison: AccessComparison, _ arguments: Arguments) throws -> ExitCode {
+    @discardableResult
+    static func show(
+        _ comparison: AccessComparison,
+        _ arguments: Arguments
+    ) throws -> AccessDifferenceSummary {
         let output = Output.standard()
         var shown: [AccessDifference] = []
         var count = 0
@@ -69,7 +73,7 @@ enum DifferenceReport {
                     + (comparison.comparesStale ? "yet" : "yet; they were left out")
             )
         }
-        return .done
+        return summary
     }
 
     private static func write(

@@ -91,7 +91,8 @@ enum PolicyCommands {
         for app in try apps(arguments, connection) {
             comparison.policies[app] = try edit.policies(of: app, from: start, connection)
         }
-        return try DifferenceReport.show(comparison, arguments)
+        try DifferenceReport.show(comparison, arguments)
+        return .done
     }
 
     // MARK: - Arguments
