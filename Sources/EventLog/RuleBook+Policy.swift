@@ -214,14 +214,14 @@ public enum PolicyRows {
         _ connection: Connection
     ) throws(PostgresError) -> [Int32: [Row]] {
         let rows = try connection.query(
-            """
-            select app_id, version, effective_from, billing_retry_access, billing_retry_days,
-                missing_grace_date, lapse_leeway_ms, refund_ends_access,
-                rescinded_consent_suspends, is_configured
-            from ledger.access_policy
-            where date_trunc('milliseconds', recorded_at) <= $1
-            order by app_id, version
-            """,
+            prepared: """
+                select app_id, version, effective_from, billing_retry_access, billing_retry_days,
+                    missing_grace_date, lapse_leeway_ms, refund_ends_access,
+                    rescinded_consent_suspends, is_configured
+                from ledger.access_policy
+                where date_trunc('milliseconds', recorded_at) <= $1
+                order by app_id, version
+                """,
             [.instant(milliseconds: (instant ?? .latest).milliseconds)]
         )
         var result: [Int32: [Row]] = [:]

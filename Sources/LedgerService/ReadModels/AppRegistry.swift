@@ -32,14 +32,14 @@ public struct AppRegistry: Hashable, Sendable {
             var apps: [Int32: App] = [:]
             let rows = try connection.query(
                 prepared: """
-                select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
-                    r.clock_profile
-                from ledger.app a
-                left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
-                    select max(version) from ledger.app_rules n
-                    where n.app_id = a.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
-                )
-                """,
+                    select a.app_id, a.bundle_id, a.environment, r.grace_period_days, r.grace_scope,
+                        r.clock_profile
+                    from ledger.app a
+                    left join ledger.app_rules r on r.app_id = a.app_id and r.version = (
+                        select max(version) from ledger.app_rules n
+                        where n.app_id = a.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
+                    )
+                    """,
                 binds
             )
             for row in 0..<rows.count {
@@ -73,13 +73,13 @@ public struct AppRegistry: Hashable, Sendable {
     ) throws(PostgresError) {
         let rows = try connection.query(
             prepared: """
-            select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
-            from ledger.app_product p
-            where p.version = (
-                select max(version) from ledger.app_rules n
-                where n.app_id = p.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
-            )
-            """,
+                select p.app_id, p.product_id, p.subscription_group_identifier, p.level, p.period
+                from ledger.app_product p
+                where p.version = (
+                    select max(version) from ledger.app_rules n
+                    where n.app_id = p.app_id and date_trunc('milliseconds', n.recorded_at) <= $1
+                )
+                """,
             binds
         )
         for row in 0..<rows.count {
