@@ -5,7 +5,7 @@ internal import Postgres
 /// The lock is a row of `read_model.claim` under a name that no stream has, held by an open
 /// transaction: it goes with the session, however that ends.
 final class RebuildLock {
-    private let connection: Connection
+    private var connection: Connection?
 
     /// What a rebuild into a schema of its own locks.
     static func into(_ schema: String) -> String { "into:\(schema)" }
@@ -41,6 +41,10 @@ final class RebuildLock {
         }
     }
 
-    /// Lets the next rebuild begin.
-    func release() { try? connection.execute("commit") }
+    /// Lets the next rebuild begin, and ends the session: it would count as one that may still read
+    /// the rows of before the swap.
+    func release() {
+        try? connection?.execute("commit")
+        connection = nil
+    }
 }
