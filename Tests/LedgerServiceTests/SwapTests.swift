@@ -96,7 +96,7 @@ import Testing
         let frozen = try log.connect()
         try frozen.execute(Projector.begin)
         let limit = try frozen.query("show idle_in_transaction_session_timeout")
-        #expect(limit.text(0, 0) == "30s")
+        #expect(limit.text(0, 0) == "90s")
         // The same in less time than a test may take.
         try frozen.execute("set local idle_in_transaction_session_timeout = '3s'")
         _ = try Current.read(frozen, lock: "for share")

@@ -314,13 +314,13 @@ extension Projector {
     /// read whole tables for that. The same few statements come with every batch, so that one plan
     /// for each is enough: planning took longer than a small batch.
     ///
-    /// A program that stands still in the middle keeps its claims and a swap away for half a minute;
+    /// A program that stands still in the middle keeps its claims and a swap away for a minute and a half;
     /// then the server ends its session.
     static let begin =
         "begin; set local enable_seqscan = off; set local enable_hashjoin = off;"
         + " set local enable_mergejoin = off; set local max_parallel_workers_per_gather = 0;"
         + " set local plan_cache_mode = force_generic_plan;"
-        + " set local idle_in_transaction_session_timeout = '30s'"
+        + " set local idle_in_transaction_session_timeout = '90s'"
 
     /// Gives every stream its row in `read_model.claim`, in a transaction of its own: an insert
     /// that is not committed would make other projectors wait.
