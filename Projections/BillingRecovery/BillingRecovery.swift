@@ -79,11 +79,11 @@ extension BillingRecovery {
     /// the end of the episode; for an open one until Apple gives up.
     static func unpaidAccess(
         during failure: BillingFailure,
-        _ timeline: [Interval]
+        _ timeline: ArraySlice<Interval>
     ) -> Milliseconds {
         let end = failure.ending?.at ?? failure.retryDeadline
         var sum: Int64 = 0
-        for place in timeline.firstPlace(endingAfter: failure.expiresDate)..<timeline.count {
+        for place in timeline.firstPlace(endingAfter: failure.expiresDate)..<timeline.endIndex {
             let interval = timeline[place]
             if interval.from >= end { break }
             guard interval.entitled,
@@ -104,10 +104,10 @@ extension BillingRecovery {
     }
 }
 
-extension [Interval] {
+extension ArraySlice<Interval> {
     /// The place of the first interval that ends after an instant; they are in order.
     fileprivate func firstPlace(endingAfter instant: Timestamp) -> Int {
-        var (low, high) = (0, count)
+        var (low, high) = (startIndex, endIndex)
         while low < high {
             let middle = (low + high) / 2
             if self[middle].until.map({ $0 > instant }) ?? true {

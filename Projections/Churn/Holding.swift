@@ -45,7 +45,7 @@ struct Holding: Hashable {
 
 /// Looks up what is held, by charge and instant.
 struct HoldingIndex {
-    private let charges: [Charge]
+    private let charges: ArraySlice<Charge>
     private let seatRefunds: [SeatRefund]
     private let rules: AppRules
     /// The charges that add seats to a period that another one covers.

@@ -5,7 +5,7 @@ import Ledger
 /// The number of paying subscribers changes by the moments' `delta` alone, so a balance over any
 /// time and any group adds up by construction; that it also equals the states is what tests check.
 struct MomentBuilder {
-    private let charges: [Charge]
+    private let charges: ArraySlice<Charge>
     private let rules: AppRules
     private(set) var moments: [Moment] = []
 

@@ -15,7 +15,10 @@ struct EntitlementSpan {
     /// The spans of a timeline, cut at the instants in ascending order.
     ///
     /// Empty intervals (a period of no length) have no rows: no instant lies in them.
-    static func spans(of timeline: [Interval], splitAt cuts: [Timestamp]) -> [EntitlementSpan] {
+    static func spans(
+        of timeline: ArraySlice<Interval>,
+        splitAt cuts: [Timestamp]
+    ) -> [EntitlementSpan] {
         var spans: [EntitlementSpan] = []
         spans.reserveCapacity(timeline.count + cuts.count)
         var cut = cuts.makeIterator()

@@ -134,7 +134,7 @@ public struct FoldComparison: Sendable {
             "\(Timestamp(milliseconds: from)) \(state)/\(cause ?? "-") \(product)"
         }
 
-        static func joined(_ timeline: [Interval]) -> [Stretch] {
+        static func joined(_ timeline: ArraySlice<Interval>) -> [Stretch] {
             var result: [Stretch] = []
             for interval in timeline {
                 var next = Stretch(

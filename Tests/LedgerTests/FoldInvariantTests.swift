@@ -30,6 +30,21 @@ import Testing
         }
     }
 
+    /// A history is a slice of the fold's memory, and stays what it was all the same.
+    @Test func aHistoryThatIsKeptStaysAsItIsWhenTheFoldGoesOn() {
+        Property.check(cases: 1000) { stream, random in
+            let expected = stream.history
+            var fold = SubscriptionFold(rules: stream.rules)
+            var history = fold.history(of: stream.events)
+            let kept = history
+            for _ in 0..<2 {
+                let others = stream.events.filter { _ in random.isOne(in: 2) }
+                fold.fold(others, into: &history)
+            }
+            return kept == expected
+        }
+    }
+
     /// The same facts under new positions: only the positions of the first ones show.
     @Test func factsThatComeAgainUnderNewPositionsChangeNothing() {
         Property.check(cases: 1500) { stream, _ in

@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func intervalsAreCutWhereTheOwnerChangesAndKeepTheirBounds() {
-        let timeline = [
+        let timeline: ArraySlice = [
             Self.interval(0, 30, .active, entitled: true),
             Self.interval(30, nil, .expired(.voluntary)),
         ]
@@ -172,7 +172,7 @@ import Testing
     /// every bound is where the run of equal values ends.
     @Test(arguments: 0..<40) func spansKeepTheTimeline(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
-        var timeline: [Interval] = []
+        var timeline: ArraySlice<Interval> = []
         var at: Int64 = 0
         for _ in 0..<Int.random(in: 1...12, using: &random) {
             let length = Int64.random(in: 0...9, using: &random)

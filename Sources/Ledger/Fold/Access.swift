@@ -25,6 +25,17 @@ struct AccessDecision {
         }
     }
 
+    /// The answer of a policy where it is the same throughout the stretch; nil where it hangs on the
+    /// instant.
+    func isEntitledThroughout(_ policy: AccessPolicy) -> Bool? {
+        switch state {
+        case .active, .expired, .renewalPending: false
+        case .gracePeriod: !isEstimated || policy.missingGraceDate == .estimate
+        case .billingRetry: policy.billingRetryAccess == .deny ? false : nil
+        case .revoked: policy.refundEndsAccess ? false : nil
+        }
+    }
+
     /// The first instant after one at which a policy's answer may change, or else `until`.
     func end(after from: Timestamp, before until: Timestamp, _ rules: AppRules) -> Timestamp {
         var first = until
@@ -52,23 +63,39 @@ struct AccessDecision {
 }
 
 /// The rules of an app, with what the fold asks of them most.
-struct FoldRules {
+///
+/// A class, so that handing them on copies nothing.
+final class FoldRules: Sendable {
     let rules: AppRules
     /// The first policy; the only one where there are not several.
     let first: AccessPolicy
     /// Whether there is one policy, which counts throughout.
     let isSingle: Bool
+    /// The version of the first policy.
+    let firstVersion: Int32
+    /// The profile that counts for every period, nil where its length decides.
+    private let profile: ClockProfile?
 
     init(_ rules: AppRules) {
         self.rules = rules
         first = rules.policies[0]
+        firstVersion = rules.policies[0].version
         isSingle = rules.policies.count == 1
+        profile = rules.clockProfile ?? (rules.environment == .production ? .production : nil)
     }
 
-    var firstVersion: Int32 { first.version }
-
     /// The access policy in force at an instant.
-    @inline(__always) func policy(at instant: Timestamp) -> AccessPolicy {
+    func policy(at instant: Timestamp) -> AccessPolicy {
         isSingle ? first : rules.policy(at: instant)
+    }
+
+    /// How long after the end access goes on, where the policy in force says so.
+    @inline(__always) func lapseLeeway(at instant: Timestamp) -> Milliseconds? {
+        isSingle ? first.lapseLeeway : rules.policy(at: instant).lapseLeeway
+    }
+
+    /// Which clock profile counts for a transaction of so long a period.
+    @inline(__always) func profile(period: Milliseconds) -> ClockProfile {
+        profile ?? (period > Clock.acceleratedPeriodMax ? .production : .sandbox)
     }
 }

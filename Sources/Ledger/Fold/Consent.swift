@@ -15,7 +15,7 @@ public struct ConsentWithdrawal: Hashable, Sendable {
     }
 }
 
-extension [Interval] {
+extension ArraySlice<Interval> {
     /// Takes our access, never Apple's line, away from the first withdrawal on, as far as the
     /// access policy says so.
     ///
@@ -46,6 +46,6 @@ extension [Interval] {
             rest.deciding.consent = first.position
             result.append(rest)
         }
-        self = result
+        self = result[...]
     }
 }

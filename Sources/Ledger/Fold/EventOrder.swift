@@ -54,17 +54,19 @@ enum EventOrder {
     }
 
     /// Which of two renewal infos counts.
-    static func wins(_ new: RenewalRecord, over old: RenewalRecord) -> Bool {
-        if new.signedDate != old.signedDate || new.signedAt != old.signedAt
-            || new.provenance != old.provenance
-        {
+    static func wins(_ new: RenewalRecord, over old: RenewalRecord, _ events: Events) -> Bool {
+        let newAt = events[new.place].fact.signedAt ?? events[new.place].fact.factAt
+        let oldAt = events[old.place].fact.signedAt ?? events[old.place].fact.factAt
+        if new.signedDate != old.signedDate || newAt != oldAt || new.provenance != old.provenance {
             return isNewer(
-                (new.signedDate, new.signedAt, new.provenance),
-                than: (old.signedDate, old.signedAt, old.provenance)
+                (new.signedDate, newAt, new.provenance),
+                than: (old.signedDate, oldAt, old.provenance)
             )
         }
-        if new.digest == old.digest { return new.position < old.position }
-        return wins(Tie(new), over: Tie(old))
+        let newTie = Tie(events[new.place].fact.storedRenewal)
+        let oldTie = Tie(events[old.place].fact.storedRenewal)
+        if newTie.digest == oldTie.digest { return new.position < old.position }
+        return wins(newTie, over: oldTie)
     }
 
     private typealias Signed = (inner: Timestamp, envelope: Timestamp, provenance: Provenance)
@@ -104,11 +106,6 @@ enum EventOrder {
             isUpgraded = period.isUpgraded
             date = period.expiresDate ?? .earliest
             digest = period.digest
-        }
-
-        init(_ record: RenewalRecord) {
-            date = record.renewalDate
-            digest = record.digest
         }
     }
 

@@ -278,14 +278,19 @@ private struct SignedVersions {
     var isMatched: [Bool] = []
 
     init(_ events: Events) {
+        versions.reserveCapacity(events.count)
+        // Nearly always each was signed after the one before it.
+        var rises = true
         for place in 0..<events.count {
             guard events[place].fact.provenance == .jws, events[place].fact.hasTransaction,
                 let expires = events[place].fact.storedTransaction.expiresDate
             else { continue }
+            let signedDate = events[place].fact.storedTransaction.signedDate
+            if rises, let last = versions.last { rises = last.signedDate < signedDate }
             versions.append(
                 Version(
                     transactionID: events[place].fact.storedTransaction.transactionID,
-                    signedDate: events[place].fact.storedTransaction.signedDate,
+                    signedDate: signedDate,
                     digest: events[place].fact.storedTransaction.digest,
                     expiresDate: expires,
                     position: events[place].position,
@@ -296,6 +301,11 @@ private struct SignedVersions {
                 )
             )
         }
+        if !rises { order() }
+        isMatched = [Bool](repeating: false, count: versions.count)
+    }
+
+    private mutating func order() {
         versions.sort {
             ($0.signedDate, $0.digest, $0.rank, $0.position)
                 < ($1.signedDate, $1.digest, $1.rank, $1.position)
@@ -309,7 +319,6 @@ private struct SignedVersions {
             }
             kept.append(new)
         }
-        isMatched = [Bool](repeating: false, count: versions.count)
     }
 
     func firstNotice(until end: Timestamp) -> Int? {

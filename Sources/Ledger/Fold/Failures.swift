@@ -6,7 +6,7 @@
 /// its notification was called; a period that was taken back ends its failure as if cancelled;
 /// and an `EXPIRED` older than the newest announcement ends nothing.
 struct FailureFinder {
-    let rules: AppRules
+    let rules: FoldRules
 
     /// Adds the failures in order of the periods; the registers are finished.
     func append(
@@ -20,10 +20,12 @@ struct FailureFinder {
         // From the last to the first, so that the earliest signature of all later ones is known.
         for number in registers.periods.indices.reversed()
         where !registers.periods[number].isAdditional {
-            if let failure = failure(of: number, next: next, before: cut, registers, events) {
+            let signed = registers.periods[number].firstSigned
+            if registers.hasTrouble(since: signed, before: cut),
+                let failure = failure(of: number, next: next, before: cut, registers, events)
+            {
                 failures.append(failure)
             }
-            let signed = registers.periods[number].firstSigned
             cut = cut.map { min($0, signed) } ?? signed
             next = number
         }
@@ -37,8 +39,6 @@ struct FailureFinder {
         _ registers: borrowing Registers,
         _ events: Events
     ) -> BillingFailure? {
-        guard registers.hasTrouble(since: registers.periods[number].firstSigned, before: cut)
-        else { return nil }
         let gap = Gap(failureOf: number, next: next, before: cut, registers)
         let evidence = GapEvidence(gap, registers, events)
         guard let newest = evidence.failure else { return nil }
@@ -46,7 +46,7 @@ struct FailureFinder {
         let place = registers.periods[number].place
         let plan = registers.periods[number].length
         let retry = Clock.billingRetry(
-            Clock.profile(period: plan, rules: rules),
+            rules.profile(period: plan),
             isCommitment: registers.periods[number].isCommitment
         )
         let grace = evidence.grace(of: gap, registers, events, rules).map {

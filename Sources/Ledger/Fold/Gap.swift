@@ -2,10 +2,10 @@
 struct Piece {
     var from: Timestamp
     /// Nil where it never ends.
-    var until: Timestamp?
+    @Packed var until: Timestamp?
     var state: SubscriptionState
     var confidence: Confidence = .confirmed
-    var graceEnd: Timestamp?
+    @Packed var graceEnd: Timestamp?
     /// Whether grace was announced in this gap: a policy of "until grace ends" then adds nothing.
     var hadGrace = false
     var deciding = DecidingPositions()
@@ -59,7 +59,7 @@ struct Gap {
         to pieces: inout Pool<Piece>,
         _ registers: borrowing Registers,
         _ events: Events,
-        _ rules: AppRules
+        _ rules: FoldRules
     ) {
         var revokedFrom = revokedAt.map { max($0, from) }
         if let until, let at = revokedFrom, at >= until { revokedFrom = nil }
@@ -71,7 +71,6 @@ struct Gap {
             let place = registers.periods[latest].place
             var piece = Piece(
                 from: revokedFrom,
-                until: until,
                 state: .revoked(
                     RevocationCause(
                         events[place].fact.storedTransaction.revocationType,
@@ -79,6 +78,7 @@ struct Gap {
                     )
                 )
             )
+            piece.until = until
             piece.deciding.transaction = registers.periods[latest].position
             pieces.append(piece)
         }
@@ -89,11 +89,11 @@ struct Gap {
         until stop: Timestamp?,
         _ registers: borrowing Registers,
         _ events: Events,
-        _ rules: AppRules
+        _ rules: FoldRules
     ) {
         let evidence = GapEvidence(self, registers, events)
-        let profile = Clock.profile(period: registers.periods[last].length, rules: rules)
-        var piece = Piece(from: from, until: nil, state: .active)
+        let profile = rules.profile(period: registers.periods[last].length)
+        var piece = Piece(from: from, state: .active)
         piece.deciding.transaction = registers.periods[last].position
         if let renewal = evidence.renewal {
             piece.deciding.renewal = registers.renewals[renewal].position
@@ -118,7 +118,7 @@ struct Gap {
         } else if !evidence.isOver, evidence.mayRenew {
             piece.state = .renewalPending
             piece.confidence = .clock
-            let leeway = rules.policy(at: end).lapseLeeway ?? Clock.leeway(profile)
+            let leeway = rules.lapseLeeway(at: end) ?? Clock.leeway(profile)
             if !Self.add(&piece, to: end.adding(leeway), stop, &pieces) { return }
         }
         piece.deciding = base

@@ -19,6 +19,7 @@ struct GapEvidence {
     private(set) var expired: Marker?
     /// When a failure that only renewal info told of was over.
     private var impliedEnd: Timestamp?
+    /// Apple's last status, where no renewal info was signed.
     private var status: StatusRecord?
     private let since: Timestamp
     private let cut: Timestamp?
@@ -46,12 +47,12 @@ struct GapEvidence {
         since = registers.periods[gap.last].firstSigned
         cut = gap.cut
         let told = registers.renewals.range(since: since, before: cut)
-        let newest = registers.newestRenewal(of: told)
+        let newest = registers.newestRenewal(of: told, events)
         var toldAtEnd = told.upperBound
         while toldAtEnd > told.lowerBound, registers.renewals[toldAtEnd - 1].at >= gap.end {
             toldAtEnd -= 1
         }
-        let atEnd = registers.newestRenewal(of: told.lowerBound..<toldAtEnd)
+        let atEnd = registers.newestRenewal(of: told.lowerBound..<toldAtEnd, events)
         if newest >= 0 {
             renewal = newest
             isRenewalSigned = registers.renewals[newest].provenance == .jws
@@ -63,15 +64,20 @@ struct GapEvidence {
             let place = registers.renewals[atEnd].place
             autoRenewStatusAtEnd = events[place].fact.storedRenewal.autoRenewStatus
         }
+        if newest < 0 { takeStatus(registers) }
+        if !registers.markers.isEmpty { takeMarkers(registers, of: gap) }
+        if failure == nil, registers.hasTrouble(since: since, before: cut) {
+            impliedFailure(registers, gap, events)
+        }
+    }
+
+    /// Finds the last status, which says something only where no renewal info does.
+    private mutating func takeStatus(_ registers: borrowing Registers) {
         // A number that this program does not know neither fills a hole nor opens one.
         for place in registers.statuses.range(since: since, before: cut).reversed()
         where registers.statuses[place].isKnown {
             status = registers.statuses[place]
             break
-        }
-        if !registers.markers.isEmpty { takeMarkers(registers, of: gap) }
-        if failure == nil, registers.hasTrouble(since: since, before: cut) {
-            impliedFailure(registers, gap, events)
         }
     }
 
@@ -144,7 +150,7 @@ struct GapEvidence {
         of gap: Gap,
         _ registers: borrowing Registers,
         _ events: Events,
-        _ rules: AppRules
+        _ rules: FoldRules
     ) -> Grace? {
         guard let graceFailure, !registers.periods[gap.last].isCommitment else { return nil }
         let closed = closed(after: graceFailure.at, registers, gap)
@@ -162,10 +168,10 @@ struct GapEvidence {
             let plan = Clock.plan(
                 product: registers.periods[gap.last].productID,
                 period: registers.planLength(gap.last, events),
-                rules: rules
+                rules: rules.rules
             )
             let offer = registers.offer(gap.last, events)
-            if let length = Clock.configuredGrace(plan: plan, offer: offer, rules: rules) {
+            if let length = Clock.configuredGrace(plan: plan, offer: offer, rules: rules.rules) {
                 announced = gap.end.adding(length)
             } else if let over = graceEnding(after: graceFailure.at, registers, gap) {
                 // No date and no configuration, but the end of it was announced. Any other end of
@@ -224,7 +230,7 @@ struct GapEvidence {
                 registers.renewals[place].at >= instant
                     || registers.renewals[place].signedDate >= instant
             else { continue }
-            if let best, !registers.renewals[place].wins(over: registers.renewals[best]) {
+            if let best, !registers.renewals[place].wins(over: registers.renewals[best], events) {
                 continue
             }
             best = place

@@ -4,13 +4,14 @@
 /// question was a tenth of the fold's time.
 @safe struct Pool<Element>: ~Copyable {
     // Safety: allocated in `init` or `grow`, freed in `deinit`; the first `count` elements are
-    // initialized, and every place is checked against `count`.
+    // initialized, with a sample all that there is room for, and every place is checked against
+    // `count`. Elements hold no references, so nothing is released where one is left behind.
     private var base: UnsafeMutablePointer<Element>
     private var capacity: Int
     /// How many elements it has.
     private(set) var count = 0
 
-    /// What an element begins as that is to be filled in place; nil where none is.
+    /// What the room for an element holds that is to be filled in place; nil where none is.
     private let sample: UnsafeMutablePointer<Element>?
 
     /// Makes an empty list.
@@ -27,10 +28,10 @@
         unsafe first.initialize(to: element)
         unsafe sample = first
         unsafe base = .allocate(capacity: capacity)
+        unsafe base.initialize(repeating: element, count: capacity)
     }
 
     deinit {
-        unsafe base.deinitialize(count: count)
         unsafe base.deallocate()
         unsafe sample?.deinitialize(count: 1)
         unsafe sample?.deallocate()
@@ -101,30 +102,21 @@
         count += 1
     }
 
-    /// Adds a copy of the sample, to be filled in place; tells its place.
+    /// Adds an element to be filled in place; tells its place.
     ///
-    /// A wide value that is made elsewhere is copied twice before it arrives.
+    /// It holds what the last element there did, or the sample: whoever fills it sets each field. A
+    /// wide value that is made elsewhere is copied twice before it arrives.
     @inline(__always) mutating func extend() -> Int {
-        guard let sample = unsafe sample else { preconditionFailure("there is no sample") }
+        precondition(unsafe sample != nil, "there is no sample")
         if count == capacity { grow() }
-        unsafe (base + count).initialize(from: sample, count: 1)
         count += 1
         return count - 1
-    }
-
-    /// Adds a copy of one of its elements at the end.
-    @inline(__always) mutating func append(copyOf place: Int) {
-        check(place)
-        if count == capacity { grow() }
-        unsafe (base + count).initialize(from: base + place, count: 1)
-        count += 1
     }
 
     /// Removes the last so many elements.
     mutating func removeLast(_ number: Int) {
         precondition(number <= count, "more elements than there are")
         count -= number
-        unsafe (base + count).deinitialize(count: number)
     }
 
     /// Removes the elements of which something is so.
@@ -138,17 +130,7 @@
     }
 
     /// Empties it and keeps its memory.
-    @inline(__always) mutating func reset() {
-        unsafe base.deinitialize(count: count)
-        count = 0
-    }
-
-    /// Replaces what an array holds by its elements.
-    func copy(to array: inout [Element]) {
-        if !array.isEmpty { array.removeAll(keepingCapacity: true) }
-        guard count > 0 else { return }
-        unsafe array.append(contentsOf: UnsafeBufferPointer(start: base, count: count))
-    }
+    @inline(__always) mutating func reset() { count = 0 }
 
     /// Sorts unless the elements are in order already, as they nearly always are; equal ones keep
     /// their order.
@@ -169,8 +151,7 @@
         _ precedes: (Element, Element) -> Bool
     ) {
         guard count <= Self.insertionMax else {
-            var array: [Element] = []
-            copy(to: &array)
+            var array = unsafe Array(UnsafeBufferPointer(start: base, count: count))
             array.sort { precedes($0, $1) }
             for place in 0..<count { unsafe base[place] = array[place] }
             return
@@ -192,6 +173,12 @@
     @inline(never) private mutating func grow() {
         let wider = UnsafeMutablePointer<Element>.allocate(capacity: capacity * 2)
         unsafe wider.moveInitialize(from: base, count: count)
+        if let sample = unsafe sample {
+            unsafe (wider + count).initialize(
+                repeating: sample.pointee,
+                count: capacity * 2 - count
+            )
+        }
         unsafe base.deallocate()
         unsafe base = wider
         capacity *= 2

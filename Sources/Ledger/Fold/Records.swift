@@ -39,7 +39,8 @@ struct EventHead {
 
 /// The register of one transaction: the version that counts, and what all versions tell.
 ///
-/// What only an interval or a charge shows is not here but in the event at `place`.
+/// What only an interval or a charge shows is not here but in the event at `place`. While versions
+/// come in, only what tells which one counts is kept up; `settle` reads the rest at the end.
 struct Period {
     var transactionID: AppleID
     /// The start of the period.
@@ -113,47 +114,32 @@ struct Period {
         }
     }
 
+    /// Whether the dates of an event's transaction are there and in order.
+    @inline(__always) static func hasDates(_ events: Events, _ place: Int) -> Bool {
+        guard let start = events[place].fact.storedTransaction.purchaseDate,
+            let end = events[place].fact.storedTransaction.expiresDate
+        else { return false }
+        return start <= end
+    }
+
     /// Reads the transaction of an event that has one of a subscription.
-    ///
-    /// Each field is set once and where it is kept.
-    @inline(__always) mutating func read(_ events: Events, _ place: Int, _ head: EventHead) {
+    mutating func read(_ events: Events, _ place: Int, _ head: EventHead) {
+        begin(events, place, head)
+        settle(events)
+    }
+
+    /// Reads of the first version what tells it from others, and what all versions tell.
+    @inline(__always) mutating func begin(_ events: Events, _ place: Int, _ head: EventHead) {
         let signedDate = events[place].fact.storedTransaction.signedDate
-        let purchased = events[place].fact.storedTransaction.purchaseDate
-        let start = purchased ?? .earliest
-        let expires = events[place].fact.storedTransaction.expiresDate
-        let revoked = events[place].fact.storedTransaction.revocationDate
-        let isUpgraded = events[place].fact.storedTransaction.isUpgraded
-        let isMonthly =
-            if case .monthly = events[place].fact.storedTransaction.billingPlanType {
-                true
-            } else {
-                false
-            }
         self.transactionID = events[place].fact.storedTransaction.transactionID
-        self.start = start
-        self.end = max(start, expires ?? start)
-        self.revocation = revoked == nil ? nil : max(revoked ?? start, start)
         self.firstSigned = signedDate
-        self.expiresDate = expires
         self.firstAt = head.at
         self.reportedAt = head.isReport ? head.at : nil
-        self.firstEnd = expires
-        self.upgradedAt = isUpgraded ? signedDate : nil
+        self.firstEnd = events[place].fact.storedTransaction.expiresDate
+        self.upgradedAt = events[place].fact.storedTransaction.isUpgraded ? signedDate : nil
         self.signedDate = signedDate
-        self.signedAt = head.signedAt
-        self.digest = events[place].fact.storedTransaction.digest
-        self.position = head.position
         self.place = place
-        self.productID = events[place].fact.storedTransaction.productID
-        self.reason = events[place].fact.storedTransaction.reason
         self.provenance = head.provenance
-        self.hasStart = purchased != nil
-        self.isUpgraded = isUpgraded
-        self.isAdditional = events[place].fact.storedTransaction.additionalReason != nil
-        self.isCommitment =
-            isMonthly
-            || events[place].fact.storedTransaction.commitmentExpiresDate != nil
-        self.offer = OfferPhase(events, place)
     }
 
     /// Takes the version in that an event has.
@@ -163,22 +149,53 @@ struct Period {
         _ head: EventHead
     ) -> Anomaly.Kind? {
         // Nearly always it is newer and counts.
-        guard head.provenance == provenance,
-            events[place].fact.storedTransaction.signedDate > signedDate
-        else {
+        let signedDate = events[place].fact.storedTransaction.signedDate
+        guard head.provenance == provenance, signedDate > self.signedDate else {
+            settle(events)
             var new = Self.sample
             new.read(events, place, head)
             return merge(new)
         }
-        let (oldSigned, oldAt, oldEnd) = (firstSigned, firstAt, firstEnd)
-        let (oldReport, oldUpgrade) = (reportedAt, upgradedAt)
-        read(events, place, head)
-        firstSigned = oldSigned
-        firstAt = min(oldAt, firstAt)
-        firstEnd = oldEnd ?? firstEnd
-        reportedAt = Self.earlier(oldReport, reportedAt)
-        upgradedAt = Self.earlier(oldUpgrade, upgradedAt)
+        self.signedDate = signedDate
+        self.place = place
+        firstAt = min(firstAt, head.at)
+        if firstEnd == nil { firstEnd = events[place].fact.storedTransaction.expiresDate }
+        if head.isReport { reportedAt = Self.earlier(reportedAt, head.at) }
+        if events[place].fact.storedTransaction.isUpgraded {
+            upgradedAt = Self.earlier(upgradedAt, signedDate)
+        }
         return nil
+    }
+
+    /// Reads the rest from the version that counts, once it is known.
+    @inline(__always) mutating func settle(_ events: Events) {
+        let place = self.place
+        let purchased = events[place].fact.storedTransaction.purchaseDate
+        let start = purchased ?? .earliest
+        let expires = events[place].fact.storedTransaction.expiresDate
+        let revoked = events[place].fact.storedTransaction.revocationDate
+        self.start = start
+        self.end = max(start, expires ?? start)
+        self.revocation = revoked == nil ? nil : max(revoked ?? start, start)
+        self.expiresDate = expires
+        self.signedAt = events[place].fact.signedAt ?? events[place].fact.factAt
+        self.digest = events[place].fact.storedTransaction.digest
+        self.position = events[place].position
+        self.productID = events[place].fact.storedTransaction.productID
+        self.reason = events[place].fact.storedTransaction.reason
+        self.hasStart = purchased != nil
+        self.isUpgraded = events[place].fact.storedTransaction.isUpgraded
+        self.isAdditional = events[place].fact.storedTransaction.additionalReason != nil
+        let isMonthly =
+            if case .monthly = events[place].fact.storedTransaction.billingPlanType {
+                true
+            } else {
+                false
+            }
+        self.isCommitment =
+            isMonthly
+            || events[place].fact.storedTransaction.commitmentExpiresDate != nil
+        self.offer = OfferPhase(events, place)
     }
 
     /// Takes another version in, or the same purchase under another number.
@@ -243,40 +260,25 @@ struct Period {
     }
 }
 
-/// Renewal info at its place in the signed history; the rest of it is in the event at `place`.
+/// Renewal info at its place in the signed history; what it says is in the event at `place`.
 struct RenewalRecord {
     /// When the whole event was signed.
     var at: Timestamp
     var signedDate: Timestamp
-    var signedAt: Timestamp
-    /// Its `renewalDate`, which decides between two that were signed in one instant.
-    var renewalDate: Timestamp
-    var digest: UInt64
     var position: Int64
     var place: Int
-    /// The product of the next period.
-    @Packed var productID: Symbol?
     var provenance: Provenance
     var isInBillingRetryPeriod: Bool
-    var intent: RenewalIntent
-    var commitmentIntent: RenewalIntent
-    var consent: PriceConsent
 
     /// Renewal info that says nothing, to be read into.
     static var sample: RenewalRecord {
         RenewalRecord(
             at: .earliest,
             signedDate: .earliest,
-            signedAt: .earliest,
-            renewalDate: .earliest,
-            digest: 0,
             position: 0,
             place: 0,
             provenance: .jws,
-            isInBillingRetryPeriod: false,
-            intent: .unknown,
-            commitmentIntent: .unknown,
-            consent: .none
+            isInBillingRetryPeriod: false
         )
     }
 
@@ -284,28 +286,14 @@ struct RenewalRecord {
     @inline(__always) mutating func read(_ events: Events, _ place: Int, _ head: EventHead) {
         at = head.at
         signedDate = events[place].fact.storedRenewal.signedDate
-        signedAt = head.signedAt
-        renewalDate = events[place].fact.storedRenewal.renewalDate ?? .earliest
-        digest = events[place].fact.storedRenewal.digest
         position = head.position
         self.place = place
-        productID = events[place].fact.storedRenewal.autoRenewProductID
         provenance = head.provenance
         isInBillingRetryPeriod = events[place].fact.storedRenewal.isInBillingRetryPeriod == true
-        intent = RenewalIntent(status: events[place].fact.storedRenewal.autoRenewStatus)
-        commitmentIntent = RenewalIntent(
-            status: events[place].fact.storedRenewal.commitmentAutoRenewStatus
-        )
-        consent =
-            switch events[place].fact.storedRenewal.priceIncreaseStatus {
-            case 0: .pending
-            case 1: .accepted
-            default: .none
-            }
     }
 
-    @inline(__always) func wins(over other: RenewalRecord) -> Bool {
-        EventOrder.wins(self, over: other)
+    @inline(__always) func wins(over other: RenewalRecord, _ events: Events) -> Bool {
+        EventOrder.wins(self, over: other, events)
     }
 }
 
@@ -324,6 +312,17 @@ extension OfferPhase {
         case 3: self = .offerCode
         case 4: self = .winBack
         default: self = .unknown
+        }
+    }
+}
+
+extension PriceConsent {
+    /// What Apple's `priceIncreaseStatus` says.
+    @inline(__always) init(status: Int32?) {
+        switch status {
+        case 0: self = .pending
+        case 1: self = .accepted
+        default: self = .none
         }
     }
 }

@@ -24,6 +24,12 @@ struct Registers: ~Copyable {
     /// When each was, in order.
     private(set) var troubles = Pool<Trouble>()
 
+    /// Whether the stream is plain: periods that follow on one another, none of which failed to renew
+    /// or was taken back.
+    ///
+    /// What others need is left out for it, by the same rules.
+    private(set) var isPlain = false
+
     /// Which period an unsigned answer to an extension moved the end of, by its place.
     private(set) var provisionalPeriod: Int?
     /// The event that holds that answer.
@@ -67,19 +73,22 @@ struct Registers: ~Copyable {
             note(seats, of: id, at: signedDate, head)
         }
         if let known = self.place(of: id) {
-            let revocation = periods[known].revocation
-            let old = (place: periods[known].place, position: periods[known].position)
+            let old = periods[known].place
             let isOfOneKind = periods[known].isSigned == (head.provenance == .jws)
             let oddity = periods.update(known) { $0.merge(events, place, head) }
-            if let revocation, isOfOneKind, periods[known].revocation == nil {
+            if isOfOneKind, let revoked = events[old].fact.storedTransaction.revocationDate,
+                events[periods[known].place].fact.storedTransaction.revocationDate == nil
+            {
+                let start = events[old].fact.storedTransaction.purchaseDate ?? .earliest
+                let revocation = max(revoked, start)
                 reversals.append(
                     RefundReversal(
                         transactionID: id,
                         revokedAt: revocation,
-                        revocationPercentage: events[old.place].fact.storedTransaction
+                        revocationPercentage: events[old].fact.storedTransaction
                             .revocationPercentage,
                         reversedAt: max(revocation, signedDate),
-                        refundPosition: old.position,
+                        refundPosition: events[old].position,
                         position: head.position
                     )
                 )
@@ -88,9 +97,9 @@ struct Registers: ~Copyable {
         }
         if periods.count >= Self.searchMax { index[id] = periods.count }
         let place = (event: place, period: periods.extend())
-        periods.update(place.period) { $0.read(events, place.event, head) }
+        periods.update(place.period) { $0.begin(events, place.event, head) }
         if periods.count == Self.searchMax { indexAll() }
-        return periods[place.period].hasDates ? nil : .missingDates
+        return Period.hasDates(events, place.event) ? nil : .missingDates
     }
 
     /// Takes in the renewal info that an event carries; returns its oddity.
@@ -115,20 +124,24 @@ struct Registers: ~Copyable {
                 && renewals[last + 1].provenance == renewals[last].provenance
             renewalsRise =
                 renewals[last].at <= head.at
-                && (isNewer || renewals[last + 1].wins(over: renewals[last]))
+                && (isNewer || renewals[last + 1].wins(over: renewals[last], events))
         }
-        return renewals[last].signedDate == renewals[last + 1].signedDate
-            && renewals[last].digest != renewals[last + 1].digest ? .orderConflict : nil
+        guard renewals[last].signedDate == renewals[last + 1].signedDate else { return nil }
+        return events[renewals[last].place].fact.storedRenewal.digest
+            != events[place].fact.storedRenewal.digest ? .orderConflict : nil
     }
 
     /// The renewal info that counts of those at some places; -1 where there is none.
-    @inline(__always) func newestRenewal(of places: Range<Int>) -> Int {
-        renewalsRise ? places.isEmpty ? -1 : places.upperBound - 1 : searchNewestRenewal(of: places)
+    @inline(__always) func newestRenewal(of places: Range<Int>, _ events: Events) -> Int {
+        guard renewalsRise else { return searchNewestRenewal(of: places, events) }
+        return places.isEmpty ? -1 : places.upperBound - 1
     }
 
-    @inline(never) private func searchNewestRenewal(of places: Range<Int>) -> Int {
+    @inline(never) private func searchNewestRenewal(of places: Range<Int>, _ events: Events) -> Int
+    {
         var newest = -1
-        for place in places where newest < 0 || renewals[place].wins(over: renewals[newest]) {
+        for place in places
+        where newest < 0 || renewals[place].wins(over: renewals[newest], events) {
             newest = place
         }
         return newest
@@ -149,14 +162,35 @@ struct Registers: ~Copyable {
     /// Puts everything in order once all facts are in.
     mutating func finish(_ events: Events) {
         if !renewalsRise {
-            renewals.sortIfNeeded { $0.at != $1.at ? $0.at < $1.at : $1.wins(over: $0) }
+            renewals.sortIfNeeded {
+                $0.at != $1.at ? $0.at < $1.at : $1.wins(over: $0, events)
+            }
         }
         statuses.sortIfNeeded { $0.at < $1.at }
         markers.sortIfNeeded { $0.at < $1.at }
         troubles.sortIfNeeded { $0.at < $1.at }
+        isPlain = renewalsRise && troubles.isEmpty && answers.isEmpty
+        for place in periods.indices {
+            periods.update(place) { $0.settle(events) }
+            if isPlain { isPlain = follows(place) }
+        }
+        if isPlain { return }
         periods.sortIfNeeded(Period.precedes)
         mergeDoubles(events)
         if !answers.isEmpty { applyProvisionalExtension() }
+    }
+
+    /// Whether a period stands as it was bought, and begins and was first signed after the one
+    /// before it, which had ended then.
+    @inline(__always) private func follows(_ place: Int) -> Bool {
+        let isWhole = periods.read(place) { period in
+            period.hasStart && period.expiresDate != nil && period.start < period.end
+                && period.revocation == nil && !period.isUpgraded && !period.isAdditional
+        }
+        guard isWhole else { return false }
+        return place == 0
+            || periods[place].start >= periods[place - 1].end
+                && periods[place].firstSigned > periods[place - 1].firstSigned
     }
 
     /// Makes one period of those that are one purchase under two numbers.
@@ -223,7 +257,11 @@ struct Registers: ~Copyable {
     /// Whether a failed charge was announced or implied in a stretch of time; without one there is
     /// nothing to find.
     @inline(__always) func hasTrouble(since: Timestamp, before cut: Timestamp?) -> Bool {
-        guard !troubles.isEmpty else { return false }
+        let count = troubles.count
+        // They lie close together, mostly before or behind what is asked for.
+        guard count > 0, troubles[count - 1].at >= since else { return false }
+        guard let cut else { return true }
+        guard troubles[0].at < cut else { return false }
         return !troubles.range(since: since, before: cut).isEmpty
     }
 
@@ -241,7 +279,7 @@ struct Registers: ~Copyable {
         return length
     }
 
-    fileprivate func planLength(
+    func planLength(
         of product: Symbol,
         _ events: Events
     ) -> Milliseconds? {
@@ -280,118 +318,5 @@ struct Registers: ~Copyable {
         periods[place].end = max(periods[place].start, answer.effectiveDate)
         provisionalPeriod = place
         provisionalPosition = answer.position
-    }
-}
-
-/// The lengths of the plans of many periods in turn: each product is looked for once.
-struct PlanLengths {
-    @Packed private var last: Symbol?
-    private var length: Milliseconds?
-    // Few change between more than two products; the rest are in a dictionary.
-    @Packed private var other: Symbol?
-    private var otherLength: Milliseconds?
-    private var known: [Symbol: Milliseconds?] = [:]
-
-    /// The same as `Registers.planLength` says.
-    @inline(__always) mutating func length(
-        of number: Int,
-        _ registers: borrowing Registers,
-        _ events: Events
-    ) -> Milliseconds {
-        let product = registers.periods[number].productID
-        if let product, product != last { change(to: product, registers, events) }
-        return product == nil
-            ? registers.periods[number].length : length ?? registers.periods[number].length
-    }
-
-    @inline(never) private mutating func change(
-        to product: Symbol,
-        _ registers: borrowing Registers,
-        _ events: Events
-    ) {
-        (last, other) = (other, last)
-        (length, otherLength) = (otherLength, length)
-        guard product != last else { return }
-        if let last { known[last] = .some(length) }
-        last = product
-        length =
-            known.isEmpty
-            ? registers.planLength(of: product, events)
-            : known[product] ?? registers.planLength(of: product, events)
-    }
-}
-
-/// Apple's status at its place in the history.
-struct StatusRecord {
-    var status: Int32
-    var at: Timestamp
-    var isSigned: Bool
-    var position: Int64
-
-    /// Whether it is one of the five that Apple documents.
-    var isKnown: Bool { (1...5).contains(status) }
-}
-
-/// What a notification announced about billing.
-struct Marker {
-    enum Kind: Hashable {
-        case failed(grace: Bool)
-        case graceEnded
-        case expired(ExpirationCause)
-    }
-
-    var kind: Kind
-    var at: Timestamp
-    /// The transaction that the notification carried.
-    var transactionID: AppleID?
-    var position: Int64
-}
-
-/// When a failed charge was announced or implied.
-struct Trouble {
-    var at: Timestamp
-}
-
-/// A promise in an unsigned answer to an extension request.
-struct AnswerRecord {
-    var effectiveDate: Timestamp
-    var at: Timestamp
-    var position: Int64
-}
-
-extension Marker.Kind {
-    /// The marker that a notification sets, nil for those that set none.
-    @inline(__always) init?(_ head: EventHead) {
-        switch head.trigger {
-        case .failed: self = .failed(grace: false)
-        case .failedWithGrace: self = .failed(grace: true)
-        case .graceEnded: self = .graceEnded
-        case .expired: self = .expired(ExpirationCause(subtype: head.subtype))
-        default: return nil
-        }
-    }
-}
-
-extension ExpirationCause {
-    /// The cause that an `EXPIRED` notification's subtype names.
-    init(subtype: Subtype?) {
-        switch subtype {
-        case .voluntary: self = .voluntary
-        case .billingRetry: self = .billingRetry
-        case .priceIncrease: self = .priceIncrease
-        case .productNotForSale: self = .productNotForSale
-        default: self = .other
-        }
-    }
-
-    /// The cause that `expirationIntent` names.
-    init(intent: Int32) {
-        switch intent {
-        case 1: self = .voluntary
-        case 2: self = .billingRetry
-        case 3: self = .priceIncrease
-        case 4: self = .productNotForSale
-        default: self = .other
-        }
     }
 }

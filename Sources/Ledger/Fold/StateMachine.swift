@@ -9,7 +9,7 @@
 struct StateMachine {
     private(set) var state: SubscriptionState?
     /// The bounds of the period that began last.
-    private var latestStart: Timestamp?
+    @Packed private var latestStart: Timestamp?
     private var latestEnd = Timestamp.earliest
     /// Whether its own charge was taken back.
     private var isTakenBack = false
@@ -29,26 +29,24 @@ struct StateMachine {
     /// Applies a fact; true where its step is not in the table.
     ///
     /// `hasPeriod` says whether the event carries a transaction of a subscription.
-    mutating func apply(
+    @inline(__always) mutating func apply(
         _ events: Events,
         _ place: Int,
         _ head: EventHead,
         hasPeriod: Bool,
-        to transitions: inout Pool<Transition>
+        to transitions: inout Slots<Transition>
     ) -> Bool {
         let bearing = hasPeriod ? note(events, place) : nil
         guard let target = target(of: events, place, head, bearing), target != state
         else { return false }
         let effective =
             hasPeriod ? effectiveAt(events, place, target) : nil
-        transitions.append(
-            Transition(
-                from: state,
-                to: target,
-                effectiveAt: effective ?? head.signedAt,
-                position: head.position
-            )
-        )
+        transitions.add {
+            $0.from = state
+            $0.to = target
+            $0.effectiveAt = effective ?? head.signedAt
+            $0.position = head.position
+        }
         let isExpected = TransitionTable.allows(
             from: state.map(StateKind.init),
             head.trigger,
@@ -59,32 +57,41 @@ struct StateMachine {
     }
 
     /// Remembers the period that began last.
-    private mutating func note(_ events: Events, _ place: Int) -> Bearing {
+    @inline(__always) private mutating func note(_ events: Events, _ place: Int) -> Bearing {
         let start = events[place].fact.storedTransaction.purchaseDate ?? .earliest
         let end = events[place].fact.storedTransaction.expiresDate ?? .earliest
         let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
         if events[place].fact.storedTransaction.additionalReason != nil {
-            let id = events[place].fact.storedTransaction.transactionID
-            if !isRevoked, latestStart.map({ start >= $0 }) ?? true {
-                seats.insert(id)
-            } else if !seats.isEmpty {
-                seats.remove(id)
-            }
+            noteSeats(events, place, start, isRevoked: isRevoked)
             return .aside
         }
         if let latestStart, start < latestStart { return .aside }
         let isNewer = latestStart != start
         if isNewer, !seats.isEmpty { seats.removeAll() }
-        defer {
-            latestStart = start
-            latestEnd = end
-            isTakenBack = isRevoked
+        let isLater = isNewer || end > latestEnd
+        latestStart = start
+        latestEnd = end
+        isTakenBack = isRevoked
+        return isLater ? .newer : .current
+    }
+
+    /// Remembers which seats of that period stand.
+    @inline(never) private mutating func noteSeats(
+        _ events: Events,
+        _ place: Int,
+        _ start: Timestamp,
+        isRevoked: Bool
+    ) {
+        let id = events[place].fact.storedTransaction.transactionID
+        if !isRevoked, latestStart.map({ start >= $0 }) ?? true {
+            seats.insert(id)
+        } else if !seats.isEmpty {
+            seats.remove(id)
         }
-        return isNewer || end > latestEnd ? .newer : .current
     }
 
     /// The state after the fact, nil where there is none yet.
-    private func target(
+    @inline(__always) private func target(
         of events: Events,
         _ place: Int,
         _ head: EventHead,
@@ -95,6 +102,22 @@ struct StateMachine {
             return state?.isRevoked == true && bearing != .newer ? state : announced
         }
         guard let bearing else { return state }
+        // Nearly all facts are of a period that is not taken back and begins or runs.
+        if bearing != .aside,
+            events[place].fact.storedTransaction.revocationDate == nil, head.isReport
+        {
+            return .active
+        }
+        return target(of: events, place, head, bearing: bearing)
+    }
+
+    /// The same where neither an announcement nor the report of a period decides.
+    @inline(never) private func target(
+        of events: Events,
+        _ place: Int,
+        _ head: EventHead,
+        bearing: Bearing
+    ) -> SubscriptionState? {
         let isRevoked = events[place].fact.storedTransaction.revocationDate != nil
         let covers =
             events[place].fact.storedTransaction.expiresDate.map { head.signedAt < $0 } ?? false
@@ -110,7 +133,6 @@ struct StateMachine {
             // The purchaser keeps access while any charge of the period stands.
             return seats.isEmpty ? revoked(events, place) : state
         }
-        if head.isReport { return .active }
         if covers {
             // The same period told again does not undo what was announced of its end.
             return bearing == .newer || state?.isRevoked ?? true ? .active : state
@@ -119,7 +141,7 @@ struct StateMachine {
     }
 
     /// What a notification announces by its name.
-    private func announced(_ head: EventHead) -> SubscriptionState? {
+    @inline(__always) private func announced(_ head: EventHead) -> SubscriptionState? {
         switch head.trigger {
         case .failedWithGrace: .gracePeriod
         case .failed, .graceEnded: .billingRetry
@@ -175,7 +197,7 @@ struct StateMachine {
     }
 
     /// When a step took effect: a period's start, its end, the revocation; nil for the signature.
-    private func effectiveAt(
+    @inline(__always) private func effectiveAt(
         _ events: Events,
         _ place: Int,
         _ target: SubscriptionState

@@ -7,18 +7,19 @@
 struct StatusCheck {
     /// Notes each status that the timeline contradicts; the registers are finished.
     static func note(_ registers: borrowing Registers, in history: inout History) {
+        // The last interval never ends.
+        let last = history.timeline.count - 1
+        guard last >= 0 else { return }
         var place = 0
         for number in registers.statuses.indices where registers.statuses[number].isKnown {
             let (status, at) = (
                 registers.statuses[number].status, registers.statuses[number].at
             )
-            while place < history.timeline.count,
-                let until = history.timeline[place].until, until <= at
-            {
-                place += 1
-            }
+            while place < last, history.timeline[place + 1].from <= at { place += 1 }
+            // Nearly always the period is active, and Apple says so.
+            if status == 1, case .active = history.timeline[place].state { continue }
             // Before the first period the timeline says nothing.
-            guard place < history.timeline.count, history.timeline[place].from <= at,
+            guard history.timeline[place].from <= at,
                 !agrees(status, at, history.timeline[place]),
                 wasSo(history.timeline[place], at, registers),
                 status != 1 || !liesAhead(at, registers)

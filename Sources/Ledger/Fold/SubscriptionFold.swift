@@ -41,6 +41,10 @@ public struct SubscriptionFold {
         withdrawals: [ConsentWithdrawal] = [],
         into history: inout History
     ) {
+        guard !events.isEmpty else {
+            history = History()
+            return
+        }
         history.reset()
         memory.withWorkspace { workspace in
             Events.lend(events) { fold($0, withdrawals, into: &history, &workspace) }
@@ -77,22 +81,42 @@ public struct SubscriptionFold {
         history.knownToPosition = newest.position
         history.lastSignedAt = newest.signed
         workspace.registers.finish(events)
-        workspace.timeline.build(workspace.registers, events, rules)
         workspace.owners.append(to: &history.ownership)
-        workspace.transitions.copy(to: &history.transitions)
-        workspace.timeline.intervals.copy(to: &history.timeline)
-        StatusCheck.note(workspace.registers, in: &history)
+        history.transitions = workspace.transitions.elements
+        conclude(
+            workspace.registers,
+            events,
+            withdrawals,
+            &workspace.timeline,
+            &workspace.charges,
+            &history
+        )
+        if workspace.hasExtensions { ExtensionRecords.append(to: &history, events) }
+    }
+
+    /// Makes everything else of the registers, which are finished.
+    ///
+    /// A function of its own, since to lend the registers costs a copy of all they hold.
+    @inline(never) private func conclude(
+        _ registers: borrowing Registers,
+        _ events: Events,
+        _ withdrawals: [ConsentWithdrawal],
+        _ timeline: inout TimelineBuilder,
+        _ charges: inout Slots<Charge>,
+        _ history: inout History
+    ) {
+        timeline.build(registers, events, rules)
+        history.timeline = timeline.intervals.elements
+        StatusCheck.note(registers, in: &history)
         if !withdrawals.isEmpty, !history.timeline.isEmpty {
             history.timeline.suspend(withdrawals, rules.rules)
             for withdrawal in withdrawals {
                 history.knownToPosition = max(history.knownToPosition, withdrawal.position)
             }
         }
-        history.latestStatus = workspace.registers.statuses.last?.status
-        FailureFinder(rules: rules.rules)
-            .append(to: &history.failures, workspace.registers, events)
-        summarise(events, &workspace, &history)
-        if workspace.hasExtensions { ExtensionRecords.append(to: &history, events) }
+        history.latestStatus = registers.statuses.last?.status
+        FailureFinder(rules: rules).append(to: &history.failures, registers, events)
+        summarise(events, registers, &charges, &history)
     }
 
     /// Puts the places of the events in the total order; true where they stand in it already.
@@ -112,6 +136,11 @@ public struct SubscriptionFold {
     private static func isRepeated(_ events: Events, _ left: Int, _ right: Int) -> Bool {
         events[left].fact.factAt == events[right].fact.factAt
             && events[left].fact.signedAt == events[right].fact.signedAt
+            // What nearly always differs comes first, since to compare all of them copies both.
+            && events[left].fact.trigger == events[right].fact.trigger
+            && events[left].fact.storedTransaction.digest
+                == events[right].fact.storedTransaction.digest
+            && events[left].fact.storedRenewal.digest == events[right].fact.storedRenewal.digest
             && events[left].fact == events[right].fact
     }
 
@@ -162,9 +191,6 @@ public struct SubscriptionFold {
             )
             history.note(isOdd ? .unexpectedTransition : nil, position)
         }
-        if head.trigger == .extended || head.trigger == .other {
-            noteExtension(events, place, &workspace)
-        }
         if events[place].fact.hasOwnWord {
             if events[place].fact.extensionStep != nil { workspace.hasExtensions = true }
             if let answer = events[place].fact.extensionAnswer, answer.success,
@@ -176,7 +202,11 @@ public struct SubscriptionFold {
             }
             if let owner = events[place].fact.linkedOwner { workspace.owners.link(owner, head) }
         }
-        history.note(oddity(events, place, head), position)
+        switch head.trigger {
+        case .extended, .other: noteExtension(events, place, &workspace)
+        case .failedWithGrace, .expired: history.note(oddity(events, place, head), position)
+        default: break
+        }
         if events[place].fact.hasUnknownValue { history.note(.unknownValue, position) }
     }
 
@@ -191,36 +221,32 @@ public struct SubscriptionFold {
     /// What the registers say at the end of all facts.
     private func summarise(
         _ events: Events,
-        _ workspace: inout Workspace,
+        _ registers: borrowing Registers,
+        _ charges: inout Slots<Charge>,
         _ history: inout History
     ) {
-        let last = workspace.registers.periods.count - 1
-        guard last >= 0 else { return }
-        Self.read(&workspace.charges, workspace.registers, events)
-        workspace.charges.copy(to: &history.charges)
-        if !workspace.registers.reversals.isEmpty {
-            history.reversals = workspace.registers.reversals
+        let last = registers.periods.count - 1
+        guard last >= 0 else {
+            history.setLatestTransaction(events, nil)
+            history.setLatestRenewal(events, nil)
+            return
         }
-        if !workspace.registers.seatRefunds.isEmpty {
-            history.seatRefunds = workspace.registers.seatRefunds
-        }
-        history.latestTransaction =
-            events[workspace.registers.periods[last].place].fact.storedTransaction
-        let newest = workspace.registers.newestRenewal(of: workspace.registers.renewals.indices)
-        if newest >= 0 {
-            let place = workspace.registers.renewals[newest].place
-            history.latestRenewal = events[place].fact.storedRenewal
-        }
-        guard !rules.rules.products.isEmpty,
-            let product = workspace.registers.periods[last].productID,
+        Self.read(&charges, registers, events)
+        history.charges = charges.elements
+        if !registers.reversals.isEmpty { history.reversals = registers.reversals }
+        if !registers.seatRefunds.isEmpty { history.seatRefunds = registers.seatRefunds }
+        history.setLatestTransaction(events, registers.periods[last].place)
+        let newest = registers.newestRenewal(of: registers.renewals.indices, events)
+        history.setLatestRenewal(events, newest < 0 ? nil : registers.renewals[newest].place)
+        guard !rules.rules.products.isEmpty, let product = registers.periods[last].productID,
             rules.rules.products[product] == nil
         else { return }
-        history.note(.unknownProduct, workspace.registers.periods[last].position)
+        history.note(.unknownProduct, registers.periods[last].position)
     }
 
     /// Reads the charges of all periods that have dates.
     private static func read(
-        _ charges: inout Pool<Charge>,
+        _ charges: inout Slots<Charge>,
         _ registers: borrowing Registers,
         _ events: Events
     ) {
@@ -228,9 +254,7 @@ public struct SubscriptionFold {
         var plans = PlanLengths()
         for number in registers.periods.indices where registers.periods[number].hasDates {
             let plan = plans.length(of: number, registers, events)
-            charges.update(charges.extend()) {
-                $0.read(registers, number, planLength: plan, events)
-            }
+            charges.add { $0.read(registers, number, planLength: plan, events) }
         }
     }
 

@@ -1,7 +1,7 @@
 /// Makes the timeline: cover, the gaps between, split wherever something shown changes.
 struct TimelineBuilder: ~Copyable {
     /// The timeline.
-    var intervals = Pool(like: Interval(from: .earliest, until: nil, state: .active))
+    var intervals = Slots(like: Interval(from: .earliest, until: nil, state: .active))
     private var coverage = Coverage()
     private var pieces = Pool<Piece>()
     /// Where the renewal infos of the present period begin; they only move forward.
@@ -16,8 +16,12 @@ struct TimelineBuilder: ~Copyable {
     ) {
         intervals.reset()
         guard !registers.periods.isEmpty else { return }
-        coverage.compute(registers.periods)
         renewalCursor = 0
+        if registers.isPlain {
+            buildPlain(registers, events, rules)
+            return
+        }
+        coverage.compute(registers.periods)
         successors.reset()
         let count = coverage.segments.count
         var cursor = registers.periods[0].start
@@ -35,6 +39,39 @@ struct TimelineBuilder: ~Copyable {
         append(gap, registers, events, rules)
     }
 
+    /// The same for a plain stream, where each period covers its own time and is the last before
+    /// the gap behind it.
+    private mutating func buildPlain(
+        _ registers: borrowing Registers,
+        _ events: Events,
+        _ rules: FoldRules
+    ) {
+        let count = registers.periods.count
+        for number in 0..<count {
+            let end = registers.periods[number].end
+            moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
+            let stretch = Self.cover(
+                number,
+                from: registers.periods[number].start,
+                until: end,
+                registers
+            )
+            split(stretch, registers, events, rules)
+            let next = number + 1 < count ? number + 1 : nil
+            if let next, registers.periods[next].start == end { continue }
+            let gap = Gap(
+                registers,
+                from: end,
+                until: next.map { registers.periods[$0].start },
+                last: number,
+                latest: number,
+                cut: next.map { registers.periods[$0].firstSigned },
+                revokedAt: nil
+            )
+            append(gap, registers, events, rules)
+        }
+    }
+
     // MARK: Cover
 
     private mutating func appendCover(
@@ -46,17 +83,9 @@ struct TimelineBuilder: ~Copyable {
         let segment = coverage.segments[place]
         let number = segment.period
         moveRenewalCursor(to: registers.periods[number].firstSigned, registers)
-        var stretch = Stretch(
-            period: number,
-            from: segment.from,
-            until: segment.to,
-            state: .active,
-            confidence: registers.periods[number].isSigned ? .confirmed : .provisional,
-            isEntitled: true,
-            isEntitledByApple: true
-        )
-        stretch.deciding.transaction = registers.periods[number].position
-        if registers.hasFailures {
+        let stretch = Self.cover(number, from: segment.from, until: segment.to, registers)
+        var divisions: Divisions?
+        if registers.hasTrouble(since: registers.periods[number].firstSigned, before: segment.to) {
             let next = successors.next(after: place, coverage.segments)
             let trouble = trouble(
                 number,
@@ -65,15 +94,39 @@ struct TimelineBuilder: ~Copyable {
                 registers
             )
             if let trouble {
-                (stretch.troubleFrom, stretch.troubleUntil) = trouble
-                stretch.isPlain = false
+                divisions = Divisions(troubleUntil: trouble.1)
+                divisions?.troubleFrom = trouble.0
             }
         }
         if registers.provisionalPeriod == number {
-            stretch.signedEnd = registers.periods[number].expiresDate
-            stretch.isPlain = false
+            divisions = divisions ?? Divisions()
+            divisions?.signedEnd = registers.periods[number].expiresDate
         }
-        split(stretch, registers, events, rules)
+        if let divisions {
+            split(stretch, by: divisions, registers, events, rules)
+        } else {
+            split(stretch, registers, events, rules)
+        }
+    }
+
+    /// A stretch that a period covers.
+    @inline(__always) private static func cover(
+        _ number: Int,
+        from: Timestamp,
+        until: Timestamp,
+        _ registers: borrowing Registers
+    ) -> Stretch {
+        var stretch = Stretch(
+            period: number,
+            from: from,
+            until: until,
+            state: .active,
+            confidence: registers.periods[number].isSigned ? .confirmed : .provisional,
+            isEntitled: true,
+            isEntitledByApple: true
+        )
+        stretch.deciding.transaction = registers.periods[number].position
+        return stretch
     }
 
     /// Moves on to the first renewal info signed since an instant, or back, should it lie there.
@@ -150,7 +203,7 @@ struct TimelineBuilder: ~Copyable {
         _ rules: FoldRules
     ) {
         pieces.reset()
-        gap.append(to: &pieces, registers, events, rules.rules)
+        gap.append(to: &pieces, registers, events, rules)
         for place in pieces.indices {
             let state = pieces[place].state
             let number = state.isRevoked ? gap.latest : gap.last
@@ -170,10 +223,10 @@ struct TimelineBuilder: ~Copyable {
             stretch.graceEnd = pieces[place].graceEnd
             stretch.deciding = pieces[place].deciding
             switch state {
-            case .active, .expired, .renewalPending: break
+            case .active, .expired, .renewalPending:
+                split(stretch, registers, events, rules)
             case .gracePeriod, .billingRetry, .revoked:
-                stretch.isPlain = false
-                stretch.access = AccessDecision(
+                let access = AccessDecision(
                     state: state,
                     isEstimated: pieces[place].confidence == .estimated,
                     hadGrace: pieces[place].hadGrace,
@@ -182,8 +235,13 @@ struct TimelineBuilder: ~Copyable {
                     grace: state == .billingRetry
                         ? configuredGrace(number, registers, events, rules.rules) : nil
                 )
+                if rules.isSingle, let isEntitled = access.isEntitledThroughout(rules.first) {
+                    stretch.isEntitled = isEntitled
+                    split(stretch, registers, events, rules)
+                } else {
+                    split(stretch, by: Divisions(access: access), registers, events, rules)
+                }
             }
-            split(stretch, registers, events, rules)
         }
     }
 

@@ -2,9 +2,11 @@
 struct Workspace: ~Copyable {
     var registers = Registers()
     var owners = OwnershipBuilder()
-    var transitions = Pool<Transition>()
+    var transitions = Slots(
+        like: Transition(from: nil, to: .active, effectiveAt: .earliest, position: 0)
+    )
     var timeline = TimelineBuilder()
-    var charges = Pool(like: Charge.sample)
+    var charges = Slots(like: Charge.sample)
     /// The places of the events in the total order, where they do not stand in it.
     var order = Pool<Int>()
     /// Whether any event is about an extension; most subscriptions have none.
