@@ -156,7 +156,8 @@ let package = Package(
         tests(
             of: "Subledger",
             dependencies: [
-                "AppStoreSimulator", "Crypto", "HTTP", "LedgerService", "Postgres", "subledger",
+                "AppStore", "AppStoreSimulator", "Crypto", "EventLog", "HTTP", "Ledger",
+                "LedgerService", "Postgres", "SimulatorServer", "subledger",
             ]
         ),
     ],

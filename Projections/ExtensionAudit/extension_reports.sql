@@ -32,7 +32,10 @@ select
     m.complete and m.failed_count is distinct from c.failed as failed_differs,
     r.positions as evidence_positions,
     m.summary_position,
-    m.app_id
+    m.app_id,
+    (select count(*) from ledger.extension_step s
+        where s.stream = m.stream and s.app_id = m.app_id
+            and s.kind = 'mass_extension_approval_refused') as refused_approvals
 from read_model.mass_request m
 join ledger.app a on a.app_id = m.app_id
 join ledger.extension_request q
@@ -49,6 +52,8 @@ cross join lateral (
         count(*) filter (where x.outcome = 'refused_by_apple') as failed
     from read_model.extension_record_explained x
     where x.app_id = m.app_id and x.mass_request_identifier = m.request_identifier
+        -- Family members and seats follow the purchaser's; Apple extends and counts that one.
+        and x.ownership not in ('FAMILY_SHARED', 'ASSIGNED')
 ) c;
 
 comment on view read_model.mass_extension is

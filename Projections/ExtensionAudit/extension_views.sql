@@ -201,7 +201,13 @@ select
     r.at,
     r.sequence,
     r.known_to_position,
-    r.app_id
+    r.app_id,
+    -- Approvals that were refused, and what a mass request could not do and was asked for singly.
+    coalesce(k.count, 0) as refused_approvals,
+    k.operator as refused_approver,
+    k.at as refused_approval_at,
+    t.request_identifier as retried_by_request,
+    b.mass_request_identifier as retry_of_mass_request
 from read_model.extension_record_explained r
 join ledger.app a
     on a.app_id = r.app_id
@@ -226,7 +232,42 @@ left join ledger.event e
     and e.position = coalesce(
         r.confirmed_position,
         case when r.request_identifier is null then r.answered_position end
-    );
+    )
+left join lateral (
+    select
+        count(*) as count,
+        max(s.at) as at,
+        (array_agg(s.operator_authenticated order by s.at desc, s.position desc))[1] as operator
+    from ledger.extension_step s
+    where q.approval_rule is not null
+        and s.stream = r.stream and s.app_id = r.app_id
+        and s.request_identifier = r.request_identifier
+        and s.kind = 'extension_approval_refused'
+) k on true
+left join lateral (
+    select o.request_identifier
+    from read_model.extension_record_live o
+    where r.mass_request_identifier is not null and r.outcome = 'refused_by_apple'
+        and o.stream = r.stream and o.app_id = r.app_id
+        and o.request_identifier is not null and o.at > r.at
+    order by o.at, o.sequence
+    limit 1
+) t on true
+left join lateral (
+    select o.mass_request_identifier
+    from read_model.extension_record_explained o
+    where r.request_identifier is not null
+        and o.stream = r.stream and o.app_id = r.app_id
+        and o.mass_request_identifier is not null and o.outcome = 'refused_by_apple'
+        and o.at < r.at
+        and not exists (
+            select from read_model.extension_record_live p
+            where p.stream = r.stream and p.app_id = r.app_id
+                and p.request_identifier is not null and p.at > o.at and p.at < r.at
+        )
+    order by o.at desc, o.sequence desc
+    limit 1
+) b on true;
 
 comment on view read_model.extension_audit is
     'One row for each request to extend a subscription, and for each extension or refusal that was '

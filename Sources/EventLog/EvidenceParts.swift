@@ -5,7 +5,7 @@ internal import Crypto
 /// A notification carries the same three certificates up to three times, twice of that inside
 /// base64 of base64. Apart, 20 kB become 1.5 kB. Nothing is lost: the parts are put together
 /// again and compared with the received bytes before they are used.
-struct EvidenceParts: Equatable {
+struct EvidenceParts: Equatable, Sendable {
     var codec: EvidenceCodec
     /// The header texts, outer JWS first.
     var headers: [ArraySlice<UInt8>] = []

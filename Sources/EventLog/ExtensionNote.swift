@@ -118,6 +118,8 @@ extension ExtensionNote {
         case .extensionApproved, .massExtensionApproved, .extensionRejected,
             .massExtensionRejected:
             "decided"
+        case .extensionApprovalRefused, .massExtensionApprovalRefused:
+            "approval_refused:\(at.milliseconds)"
         case .extensionSubmitted, .massExtensionSubmitted: "submitted:\(attempt)"
         case .extensionAnswered, .massExtensionAnswered, .extensionUnanswered,
             .massExtensionUnanswered:
@@ -191,8 +193,9 @@ extension ExtensionNote {
     public static func exists(for kind: EventKind) -> Bool {
         switch kind {
         case .extensionRequested, .extensionRefused, .extensionApproved, .extensionRejected,
-            .extensionSubmitted, .extensionAnswered, .extensionUnanswered, .extensionResolved,
-            .massExtensionRequested, .massExtensionApproved, .massExtensionRejected,
+            .extensionApprovalRefused, .extensionSubmitted, .extensionAnswered,
+            .extensionUnanswered, .extensionResolved, .massExtensionRequested,
+            .massExtensionApproved, .massExtensionRejected, .massExtensionApprovalRefused,
             .massExtensionSubmitted, .massExtensionAnswered, .massExtensionUnanswered,
             .massExtensionStatus:
             true

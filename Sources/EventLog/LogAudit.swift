@@ -32,7 +32,7 @@ public struct LogAudit {
     }
 
     /// How many positions are read at once.
-    private static let windowCount: Int64 = 2000
+    private static let windowCount: Int64 = 500
 
     private let connection: Connection
     private let reader: LogReader
@@ -127,35 +127,47 @@ public struct LogAudit {
                 difference: Difference(position: at, description: what)
             )
         }
+        let pipeline = OrderedPipeline<Window, Checked>(depth: Self.depth) { $0.checked() }
+        var readTo = position
+        var isRead = false
         while true {
-            let batches = try batches(after: position)
-            guard let last = batches.last else { break }
-            guard last.lastPosition > position else {
-                return report(last.firstPosition, "the batch has no events")
+            // The database reads ahead while other threads hash.
+            while !isRead, !pipeline.isFull {
+                let batches = try batches(after: readTo)
+                guard let last = batches.last else {
+                    isRead = true
+                    break
+                }
+                guard last.lastPosition > readTo else {
+                    // What is wrong with it is told when its turn comes.
+                    pipeline.give(Window(batches: batches, leaves: [:]))
+                    isRead = true
+                    break
+                }
+                let leaves = try leaves(readTo + 1...last.lastPosition, apps, &headers)
+                pipeline.give(Window(batches: batches, leaves: leaves))
+                readTo = last.lastPosition
             }
-            let leaves = try leaves(position + 1...last.lastPosition, apps, &headers)
-            for batch in batches {
-                guard
-                    batch.firstPosition == position + 1, batch.lastPosition > position
-                else {
+            guard let window = pipeline.take() else { break }
+            for (batch, root) in zip(window.batches, window.roots) {
+                guard batch.lastPosition >= batch.firstPosition, batch.lastPosition > position
+                else { return report(batch.firstPosition, "the batch has no events") }
+                guard batch.firstPosition == position + 1 else {
                     return report(position + 1, "no batch begins at \(position + 1)")
                 }
                 guard batch.previous == link else {
                     return report(batch.firstPosition, "the batch does not follow the one before")
                 }
-                var hashes: [[UInt8]] = []
-                for place in batch.firstPosition...batch.lastPosition {
-                    switch leaves[place] {
-                    case .hash(let hash): hashes.append(hash)
-                    case .broken(let what): return report(place, what)
-                    case nil: return report(place, "event \(place) is missing")
+                switch root {
+                case .broken(let place, let what): return report(place, what)
+                case .hash(let root):
+                    guard root == batch.root else {
+                        return report(
+                            batch.firstPosition,
+                            "an event from \(batch.firstPosition) to \(batch.lastPosition) was "
+                                + "changed"
+                        )
                     }
-                }
-                guard Chain.root(hashes) == batch.root else {
-                    return report(
-                        batch.firstPosition,
-                        "an event from \(batch.firstPosition) to \(batch.lastPosition) was changed"
-                    )
                 }
                 link = Chain.link(batch)
                 position = batch.lastPosition
@@ -180,9 +192,78 @@ public struct LogAudit {
         return Report(head: head, events: position, difference: nil)
     }
 
-    private enum Leaf {
-        case hash([UInt8])
+    /// How many windows may be under way at once: for each core one in work and one waiting.
+    private static let depth = 8
+
+    /// What a leaf is made of, or why it cannot be made.
+    private enum Leaf: Sendable {
+        case parts(StoredParts, app: AppKey)
         case broken(String)
+
+        /// The leaf's hash, or what is wrong with it.
+        func hash() -> Result<[UInt8], EventLogError> {
+            switch self {
+            case .broken(let what): return .failure(EventLogError(.unreadable, what))
+            case .parts(let parts, let app):
+                do throws(EventLogError) {
+                    let event = parts.event
+                    let evidence = try parts.evidence()
+                    let sealed = Chain.sealed(
+                        salt: evidence.salt,
+                        operator: event.operator,
+                        ticket: event.ticket,
+                        received: evidence.received
+                    )
+                    guard sealed == event.sealedDigest else {
+                        throw EventLogError(
+                            .unreadable,
+                            "the evidence, operator or ticket of event \(event.position) was changed"
+                        )
+                    }
+                    return .success(Chain.leaf(event, app: app))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        }
+    }
+
+    /// Some batches and what their leaves are made of.
+    private struct Window: Sendable {
+        var batches: [Batch]
+        var leaves: [Int64: Leaf]
+
+        /// Hashes it; of each batch the first thing that is wrong is told.
+        func checked() -> Checked {
+            Checked(
+                batches: batches,
+                roots: batches.map { batch in
+                    guard batch.lastPosition >= batch.firstPosition else { return .hash([]) }
+                    var hashes: [[UInt8]] = []
+                    for place in batch.firstPosition...batch.lastPosition {
+                        guard let leaf = leaves[place] else {
+                            return .broken(place, "event \(place) is missing")
+                        }
+                        switch leaf.hash() {
+                        case .success(let hash): hashes.append(hash)
+                        case .failure(let error): return .broken(place, error.message)
+                        }
+                    }
+                    return .hash(Chain.root(hashes))
+                }
+            )
+        }
+    }
+
+    /// Some batches and their roots.
+    private struct Checked: Sendable {
+        enum Root: Sendable {
+            case hash([UInt8])
+            case broken(Int64, String)
+        }
+
+        var batches: [Batch]
+        var roots: [Root]
     }
 
     /// The batches that begin after a position, up to a window's worth of events.
@@ -230,7 +311,13 @@ public struct LogAudit {
         )
         var result: [Int64: Leaf] = [:]
         for row in 0..<rows.count {
-            let event = try StoredEvent(rows, row)
+            let event: StoredEvent
+            do throws(EventLogError) { event = try StoredEvent(rows, row) } catch {
+                // A column that holds no word of its kind is told when its turn comes.
+                guard let position = error.position else { throw error }
+                result[position] = .broken(error.message)
+                continue
+            }
             if result[event.position] != nil {
                 result[event.position] = .broken("position \(event.position) is there twice")
                 continue
@@ -254,22 +341,13 @@ public struct LogAudit {
             return .broken("the evidence of event \(event.position) is missing")
         }
         do {
-            let evidence = try reader.evidence(of: event, rows, row, column: 15, &headers)
-            let sealed = Chain.sealed(
-                salt: evidence.salt,
-                operator: event.operator,
-                ticket: event.ticket,
-                received: evidence.received
+            return .parts(
+                try reader.parts(of: event, rows, row, column: 15, &headers),
+                app: app
             )
-            guard sealed == event.sealedDigest else {
-                return .broken(
-                    "the evidence, operator or ticket of event \(event.position) was changed"
-                )
-            }
         } catch let error as EventLogError where error.code == .unreadable {
             return .broken(error.message)
         }
-        return .hash(Chain.leaf(event, app: app))
     }
 
     private func firstEvent(after position: Int64) throws -> Int64? {

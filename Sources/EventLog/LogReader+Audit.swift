@@ -6,14 +6,27 @@ extension LogReader {
     public struct AuditedEvent: Sendable {
         /// The event.
         public var event: StoredEvent
-        /// What was received, recomposed; nil where that cannot be done.
-        public var evidence: StoredEvidence?
-        /// Why it cannot be recomposed.
+        /// What was received, in parts; nil where not even those can be read.
+        var parts: StoredParts?
+        /// Why the evidence cannot be read.
         public var defect: String?
         /// The row of `ledger.fact`.
         public var fact: Fact?
         /// Whether this program's decoder filled that row, so that it must say the same.
         public var hasOwnFact: Bool
+
+        /// What the received bytes are; nil where that cannot be read.
+        public var form: ReceivedForm? { parts?.parts.codec.form }
+
+        /// What was received, recomposed.
+        ///
+        /// - Throws: `.unreadable` where that cannot be done.
+        public func evidence() throws(EventLogError) -> StoredEvidence {
+            guard let parts else {
+                throw EventLogError(.unreadable, defect ?? "its evidence cannot be read")
+            }
+            return try parts.evidence()
+        }
 
         /// Whether the row says what was decoded anew, as far as columns can hold it.
         public func holds(_ decoded: Fact?) -> Bool {
@@ -65,7 +78,7 @@ extension LogReader {
                     guard !rows.isNull(row, 15) else {
                         throw EventLogError(.unreadable, "its evidence is missing")
                     }
-                    audited.evidence = try evidence(
+                    audited.parts = try parts(
                         of: audited.event,
                         rows,
                         row,
@@ -87,7 +100,14 @@ extension LogReader {
 
     /// What stands in columns that evidence of its codec does not use.
     private static func leftover(_ rows: Rows, _ row: Int) -> String? {
-        guard rows.int(row, 15) != Int64(EvidenceCodec.decomposed.rawValue) else { return nil }
+        let codec = rows.int(row, 15).flatMap {
+            EvidenceCodec(rawValue: Int16(truncatingIfNeeded: $0))
+        }
+        switch codec {
+        // These use all of them, and do not fit together with more.
+        case .decomposed, .response: return nil
+        case .jws, .raw, nil: break
+        }
         let isClean =
             rows.intArray(row, 17)?.isEmpty != false && rows.intArray(row, 18)?.isEmpty != false
             && rows.bytes(row, 20)?.isEmpty != false && rows.bytesArray(row, 19)?.count == 1

@@ -35,35 +35,71 @@ extension LogReader {
         column: Int,
         _ headers: inout HeaderCache
     ) throws -> StoredEvidence {
-        func unreadable(_ what: String) -> EventLogError {
-            EventLogError(
-                .unreadable,
-                "the evidence of event \(event.position) of \(event.key) \(what)",
-                position: event.position
-            )
-        }
+        try parts(of: event, rows, row, column: column, &headers).evidence()
+    }
+
+    /// Takes the parts of evidence from such a row; putting them together is left to whoever has
+    /// a thread for it.
+    func parts(
+        of event: StoredEvent,
+        _ rows: Rows,
+        _ row: Int,
+        column: Int,
+        _ headers: inout HeaderCache
+    ) throws -> StoredParts {
         guard
             let number = rows.int(row, column),
             let codec = EvidenceCodec(rawValue: Int16(truncatingIfNeeded: number))
-        else { throw unreadable("has a codec that this program does not know") }
+        else { throw StoredParts.unreadable(event, "has a codec that this program does not know") }
         let known = try (rows.intArray(row, column + 2) ?? []).map { try headers.header($0) }
         let texts = known.compactMap(\.self)
-        guard texts.count == known.count else { throw unreadable("refers to a missing header") }
-        let parts = EvidenceParts(
-            codec: codec,
-            headers: texts.map { $0.text[...] },
-            cuts: (rows.intArray(row, column + 3) ?? []).map { Int32(truncatingIfNeeded: $0) },
-            payloads: rows.bytesArray(row, column + 4) ?? [],
-            signatures: rows.bytes(row, column + 5) ?? []
+        guard texts.count == known.count else {
+            throw StoredParts.unreadable(event, "refers to a missing header")
+        }
+        return StoredParts(
+            event: event,
+            parts: EvidenceParts(
+                codec: codec,
+                headers: texts.map { $0.text[...] },
+                cuts: (rows.intArray(row, column + 3) ?? []).map {
+                    Int32(truncatingIfNeeded: $0)
+                },
+                payloads: rows.bytesArray(row, column + 4) ?? [],
+                signatures: rows.bytes(row, column + 5) ?? []
+            ),
+            layers: texts.map(\.layer),
+            salt: rows.bytes(row, column + 1) ?? []
         )
-        guard let received = parts.recomposed() else { throw unreadable("does not fit together") }
+    }
+}
+
+/// Evidence as it is stored, not put together yet.
+struct StoredParts: Sendable {
+    var event: StoredEvent
+    var parts: EvidenceParts
+    var layers: [EvidenceLayer]
+    var salt: [UInt8]
+
+    /// Puts it together.
+    func evidence() throws(EventLogError) -> StoredEvidence {
+        guard let received = parts.recomposed() else {
+            throw Self.unreadable(event, "does not fit together")
+        }
         return StoredEvidence(
             event: event,
             received: received,
-            form: codec.form,
-            codec: codec,
-            layers: texts.map(\.layer),
-            salt: rows.bytes(row, column + 1) ?? []
+            form: parts.codec.form,
+            codec: parts.codec,
+            layers: layers,
+            salt: salt
+        )
+    }
+
+    static func unreadable(_ event: StoredEvent, _ what: String) -> EventLogError {
+        EventLogError(
+            .unreadable,
+            "the evidence of event \(event.position) of \(event.key) \(what)",
+            position: event.position
         )
     }
 }

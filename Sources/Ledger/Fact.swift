@@ -160,6 +160,8 @@ public enum EventKind: OpenVocabulary {
     case extensionApproved
     /// Another operator rejected it.
     case extensionRejected
+    /// Somebody tried to approve their own.
+    case extensionApprovalRefused
     /// It was about to be sent to Apple.
     case extensionSubmitted
     /// Apple answered it.
@@ -174,6 +176,8 @@ public enum EventKind: OpenVocabulary {
     case massExtensionApproved
     /// Another operator rejected it.
     case massExtensionRejected
+    /// Somebody tried to approve their own.
+    case massExtensionApprovalRefused
     /// It was about to be sent to Apple.
     case massExtensionSubmitted
     /// Apple answered a mass extension request.
@@ -202,6 +206,7 @@ public enum EventKind: OpenVocabulary {
         ("extension_refused", .extensionRefused),
         ("extension_approved", .extensionApproved),
         ("extension_rejected", .extensionRejected),
+        ("extension_approval_refused", .extensionApprovalRefused),
         ("extension_submitted", .extensionSubmitted),
         ("extension_answered", .extensionAnswered),
         ("extension_unanswered", .extensionUnanswered),
@@ -209,6 +214,7 @@ public enum EventKind: OpenVocabulary {
         ("mass_extension_requested", .massExtensionRequested),
         ("mass_extension_approved", .massExtensionApproved),
         ("mass_extension_rejected", .massExtensionRejected),
+        ("mass_extension_approval_refused", .massExtensionApprovalRefused),
         ("mass_extension_submitted", .massExtensionSubmitted),
         ("mass_extension_answered", .massExtensionAnswered),
         ("mass_extension_unanswered", .massExtensionUnanswered),

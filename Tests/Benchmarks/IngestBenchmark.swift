@@ -1,5 +1,6 @@
 internal import AppStore
 internal import AppStoreSimulator
+internal import EventLog
 internal import FoundationEssentials
 internal import Ledger
 internal import LedgerService

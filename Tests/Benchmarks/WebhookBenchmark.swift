@@ -1,5 +1,6 @@
 internal import AppStore
 internal import AppStoreSimulator
+internal import EventLog
 internal import Glibc
 internal import HTTP
 internal import Ledger

@@ -48,11 +48,30 @@ struct ExtensionApprovalTests {
             ExtensionActor(osUser: "OLGA", host: "desk1", databaseRole: "ops", claimed: "x"),
             ExtensionActor(osUser: "root", host: "desk2", databaseRole: "dba", claimed: "olga"),
         ] {
+            bench.now = bench.now.adding(.minutes(1))
             #expect(throws: ExtensionProblem.selfApproval) {
                 try bench.extensions().approve(request, by: actor)
             }
         }
         #expect(bench.apple.orders.withLock { $0.isEmpty })
+        // Each try is on record, and changes nothing of the request.
+        let row = try #require(try bench.audit().first)
+        #expect(row["outcome"] == "requested" && row["refusal_rule"] == nil)
+        #expect(row["refused_approvals"] == "3")
+        #expect(row["refused_approver"] == "os:root@desk2/dba")
+        #expect(row["refused_approval_at"] == bench.now.description)
+        let kind = "extension_approval_refused"
+        let events = try bench.log.connection.query(
+            "select operator from ledger.event where kind = $1 order by position",
+            [.text(kind)]
+        )
+        #expect(
+            (0..<events.count).map { events.text($0, 0) }
+                == ["os:olga@desk1/ops", "os:OLGA@desk1/ops", "os:root@desk2/dba"]
+        )
+        #expect(try bench.extensions().status(of: request).rule == nil)
+        let approved = try bench.extensions().approve(request, by: ExtensionBench.peter)
+        #expect(approved.outcome == .accepted)
     }
 
     /// Behind the handler the database refuses it too, also for a superuser.

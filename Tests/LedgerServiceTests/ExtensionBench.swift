@@ -128,7 +128,8 @@ final class CounterpartApple: ExtensionGateway {
         case misspeaks
     }
 
-    let keyID: String? = "KEY1234567"
+    func keyID(of app: AppKey) -> String? { "KEY1234567" }
+
     let books = Mutex<[String: TransactionFact]>([:])
     let manner = Mutex(Manner.does)
     let orders = Mutex<[ExtensionOrder]>([])

@@ -116,6 +116,32 @@ struct ExtensionMassTests {
         #expect(mass.text(0, 7) == "INC-1")
     }
 
+    /// What a mass extension could not do is asked for singly later, and each names the other.
+    @Test func aRefusalOfAMassExtensionIsLinkedWithItsLaterRetry() throws {
+        let bench = try ExtensionBench()
+        for stream in ["1000", "2000"] { try bench.buy(stream) }
+        let mass = try ask(bench).request
+        bench.now = LogFixture.day(10.2)
+        for stream in ["1000", "2000"] { try fail(bench, stream) }
+        bench.now = LogFixture.day(10.5)
+        let retry = try bench.extend(ExtensionBench.wish("2000", days: 5, ticket: "INC-1"))
+        #expect(retry.outcome == .accepted)
+        bench.now = LogFixture.day(10.6)
+        let later = try bench.extend(ExtensionBench.wish("2000", days: 5, ticket: "SUP-9"))
+        let rows = try bench.audit()
+        let child = try #require(
+            rows.first { $0["scope"] == "mass" && $0["original_transaction_id"] == "2000" }
+        )
+        #expect(child["retried_by_request"] == retry.request.description)
+        let other = try #require(rows.first { $0["original_transaction_id"] == "1000" })
+        #expect(other["retried_by_request"] == nil)
+        func row(_ request: UniqueID) -> ExtensionAuditRow? {
+            rows.first { $0["request_identifier"] == request.description }
+        }
+        #expect(row(retry.request)?["retry_of_mass_request"] == mass.description)
+        #expect(row(later.request)?["retry_of_mass_request"] == nil)
+    }
+
     @Test func totalsThatDoNotAgreeAreShown() throws {
         let bench = try ExtensionBench()
         try bench.buy()

@@ -14,7 +14,8 @@ import Testing
 struct LedgerAuditTests {
     /// A ledger with a row in every immutable table, all of it recorded, and nothing guarded.
     private static func ledger() throws -> IngestSample {
-        let sample = try IngestSample()
+        let reconcile = try ReconcileSample()
+        let sample = reconcile.sample
         let connection = try sample.database.connect()
         let verifier = try sample.verifier()
         let appender = try Appender(connection)
@@ -33,6 +34,7 @@ struct LedgerAuditTests {
             other.contentDigest = SHA256.digest([1])
             if number == 1 { _ = try appender.append([other]) }
         }
+        try read(reconcile)
         try extend(sample)
         for text in ["first", "second"] {
             try appender.quarantine(
@@ -69,6 +71,24 @@ struct LedgerAuditTests {
         return sample
     }
 
+    /// An answer of the Server API with two signed texts in it, kept as one body and two events.
+    private static func read(_ reconcile: ReconcileSample) throws {
+        let id = reconcile.sample.chain(5).originalTransactionID
+        let body = Array(reconcile.statuses(5, at: 1_700_000_050_000).utf8)
+        let response = APIResponse(
+            endpoint: .subscriptionStatuses(id: id),
+            requestID: "3a0e2c1f-0000-4000-8000-000000000001",
+            bundleID: IngestSample.bundleID,
+            environment: .sandbox,
+            status: 200,
+            body: body,
+            answer: try APIAnswer(body),
+            receivedAt: IngestSample.now
+        )
+        let recorded = try reconcile.recorder().record(response, about: id)
+        #expect(recorded.appended == 3 && recorded.rejected.isEmpty)
+    }
+
     /// A request, an approval by another, a lost answer and what settled it.
     private static func extend(_ sample: IngestSample) throws {
         let connect: @Sendable () throws -> Connection = { [database = sample.database] in
@@ -98,7 +118,9 @@ struct LedgerAuditTests {
         let connection = try sample.database.connect()
         let report = try LedgerAudit(connection).run()
         #expect(report.difference == nil)
-        #expect(report.signatures == 4)
+        #expect(report.signatures == 6)
+        let codecs = try connection.query("select distinct codec from ledger.evidence order by 1")
+        #expect((0..<codecs.count).map { codecs.int($0, 0) } == [0, 2, 3])
         #expect(report.rows > 20)
         #expect(report.unrecordedRows == 0)
         #expect(report.events == report.head.position)

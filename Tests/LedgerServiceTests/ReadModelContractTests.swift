@@ -95,7 +95,9 @@ import Testing
           attempt_ineligible boolean, notification_uuid text, requested_position bigint,
           approved_position bigint, submitted_position bigint, answered_position bigint,
           confirmed_position bigint, evidence_positions bigint[], is_open boolean, at
-          timestamptz, sequence integer, known_to_position bigint, app_id integer
+          timestamptz, sequence integer, known_to_position bigint, app_id integer,
+          refused_approvals bigint, refused_approver text, refused_approval_at timestamptz,
+          retried_by_request uuid, retry_of_mass_request uuid
 
         extension_budget: original_transaction_id text, environment text, bundle_id text,
           owner uuid, used_subscription bigint, used_owner bigint, used bigint, remaining
@@ -129,7 +131,7 @@ import Testing
           timestamptz, status_asked_at timestamptz, succeeded_count bigint, failed_count
           bigint, own_succeeded_count bigint, own_failed_count bigint, succeeded_differs
           boolean, failed_differs boolean, evidence_positions bigint[], summary_position
-          bigint, app_id integer
+          bigint, app_id integer, refused_approvals bigint
 
         mrr_monthly(from_date date, to_date date, zone text, environment text, as_of
           timestamptz, target_currency text): month date, product_id text, currency text,

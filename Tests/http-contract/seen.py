@@ -19,7 +19,10 @@ for path, item in document["paths"].items():
         print(name, " ".join(f"{status}:{n}" for status, n in sorted(statuses.items())))
         # Most are made up; those learned from the evidence of events are duplicates.
         wanted = "400" if path == "/v1/notifications" else "200"
-        if method == "post" and path.startswith("/v1/extensions"):
+        if path == "/v1/mass-extensions/{request}":
+            # There are none.
+            wanted = "404"
+        if method == "post" and path.startswith(("/v1/extensions", "/v1/mass-extensions")):
             # They change subscriptions at Apple, so an operator's token and Apple are needed; the
             # tests in Swift try them with both. Made-up requests must be turned away.
             wanted = "403"

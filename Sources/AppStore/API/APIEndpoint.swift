@@ -70,8 +70,14 @@ public enum APIEndpoint: Hashable, Sendable {
 
     /// Whether the same request may be sent again when nobody knows what became of it.
     ///
-    /// An extension may: Apple knows it again by its `requestIdentifier`.
-    public var isRepeatable: Bool { self != .requestTestNotification }
+    /// An extension may not: Apple says of mass extensions alone that it knows a request again by
+    /// its `requestIdentifier`. Whoever asked reads the subscription first.
+    public var isRepeatable: Bool {
+        switch self {
+        case .requestTestNotification, .extendRenewalDate, .extendRenewalDates: false
+        default: true
+        }
+    }
 }
 
 /// A question as method, path, query and body.

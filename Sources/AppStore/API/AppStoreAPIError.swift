@@ -39,6 +39,8 @@ public struct AppStoreAPIError: Error, Hashable, Sendable, CustomStringConvertib
     public var status: Int?
     /// Apple's number; nil where there is none.
     public var code: AppleErrorCode?
+    /// The answer's body, byte for byte; empty where none came. It is no part of the description.
+    public var body: [UInt8] = []
     /// Not before this instant the server wants to be asked again.
     public var retryAt: Timestamp?
     /// How often it was sent.
@@ -133,6 +135,7 @@ extension AppStoreAPIError {
         }
         self.init(kind, message, endpoint: endpoint, environment: environment, page: page)
         self.status = status
+        self.body = response.body
         mayHaveHadEffect = status >= 500
         retryAt = RetryAfter.instant(response.header("Retry-After"), now: now)
     }

@@ -25,16 +25,21 @@ public final class AppStoreClient: Sendable {
         public var duration: Milliseconds
     }
 
-    private struct Limits {
-        var buckets: [String: TokenBucket] = [:]
-        /// Not before these instants Apple wants to be asked again.
-        var blockedUntil: [String: Timestamp] = [:]
+    /// What all clients that were made of one have in common.
+    private final class Limits: Sendable {
+        struct State {
+            var buckets: [String: TokenBucket] = [:]
+            /// Not before these instants Apple wants to be asked again.
+            var blockedUntil: [String: Timestamp] = [:]
+        }
+
+        let state = Mutex(State())
     }
 
     private let transport: any Transport
     private let tokens: RequestTokens
     private let observe: @Sendable (Attempt) -> Void
-    private let limits = Mutex(Limits())
+    private let limits: Limits
 
     /// Makes a client.
     ///
@@ -57,6 +62,42 @@ public final class AppStoreClient: Sendable {
         self.patience = patience
         self.observe = observe
         tokens = RequestTokens(key: access.key, bundleID: access.bundleID)
+        limits = Limits()
+    }
+
+    /// Another one of the same access, token and limits.
+    private init(_ client: AppStoreClient, _ patience: APIPatience, _ surroundings: APISurroundings)
+    {
+        access = client.access
+        transport = client.transport
+        observe = client.observe
+        tokens = client.tokens
+        limits = client.limits
+        self.patience = patience
+        self.surroundings = surroundings
+    }
+
+    /// The same client with other patience; both share limits and token.
+    ///
+    /// - Parameters:
+    ///   - attemptsMax: how often one request is sent at most; nil as before.
+    ///   - waitMax: how long one request may wait in all; nil as before.
+    ///   - surroundings: clock, sleep and chance; nil as before.
+    /// - Returns: the client.
+    public func with(
+        attemptsMax: Int? = nil,
+        waitMax: Milliseconds? = nil,
+        surroundings: APISurroundings? = nil
+    ) -> AppStoreClient {
+        AppStoreClient(
+            self,
+            APIPatience(
+                attemptsMax: attemptsMax ?? patience.attemptsMax,
+                waitMax: waitMax ?? patience.waitMax,
+                share: patience.share
+            ),
+            surroundings ?? self.surroundings
+        )
     }
 
     /// What part of the requests of an endpoint that may be sent at once is left, 0 to 1.
@@ -64,7 +105,7 @@ public final class AppStoreClient: Sendable {
     /// Work that can wait looks here first, so that what cannot wait finds room.
     public func headroom(for endpoint: APIEndpoint) -> Double {
         let now = surroundings.now()
-        return limits.withLock { limits in
+        return limits.state.withLock { limits in
             if let until = limits.blockedUntil[endpoint.name], until > now { return 0 }
             var bucket = limits.buckets[endpoint.name] ?? newBucket(endpoint, now)
             return max(0, bucket.level(at: now))
@@ -177,6 +218,7 @@ public final class AppStoreClient: Sendable {
                     run
                 )
                 error.status = response.status
+                error.body = response.body
                 error.mayHaveHadEffect = true
                 throw error
             }
@@ -205,6 +247,9 @@ public final class AppStoreClient: Sendable {
             try wait(Milliseconds(rawValue: surroundings.random(200...1000)), for: error, &run)
             return
         }
+        if error.status == 429, let retryAt = error.retryAt {
+            limits.state.withLock { $0.blockedUntil[run.endpoint.name] = retryAt }
+        }
         let mayRepeat = run.endpoint.isRepeatable || !run.mayHaveHadEffect
         guard error.isRetryable, mayRepeat, run.attempts < patience.attemptsMax else {
             throw error
@@ -213,9 +258,6 @@ public final class AppStoreClient: Sendable {
         var pause = Milliseconds(rawValue: surroundings.random(0...bound.rawValue))
         if let retryAt = error.retryAt {
             let now = surroundings.now()
-            if error.status == 429 {
-                limits.withLock { $0.blockedUntil[run.endpoint.name] = retryAt }
-            }
             pause = max(pause, Milliseconds(rawValue: retryAt.milliseconds - now.milliseconds))
         }
         try wait(pause, for: error, &run)
@@ -225,7 +267,7 @@ public final class AppStoreClient: Sendable {
         let now = surroundings.now()
         let name = run.endpoint.name
         let endpoint = run.endpoint
-        let pause = limits.withLock { limits in
+        let pause = limits.state.withLock { limits in
             var bucket = limits.buckets[name] ?? newBucket(endpoint, now)
             let turn = bucket.take(at: now)
             limits.buckets[name] = bucket

@@ -1,9 +1,7 @@
 internal import AppStore
-internal import Dispatch
 public import EventLog
 internal import Ledger
 public import Postgres
-internal import Synchronization
 
 /// Checks the whole ledger: the hash chain, every signature anew, every column that was decoded
 /// from what was signed, and the rows beside the log against the events that recorded them.
@@ -43,8 +41,11 @@ public struct LedgerAudit {
         public var difference: LogAudit.Difference?
     }
 
-    /// How many events are verified at once.
-    private static let windowCount = 2000
+    /// How many events one thread verifies in one go.
+    private static let windowCount = 250
+    /// How many such pieces may be under way: for each core one in work and one waiting, and some
+    /// that were read ahead.
+    private static let depth = 16
 
     private let connection: Connection
 
@@ -103,22 +104,32 @@ public struct LedgerAudit {
         let reader = LogReader(connection)
         let apps = try reader.apps()
         let skipped = try reader.skippedPositions()
-        var position: Int64 = 0
+        let pipeline = OrderedPipeline<[LogReader.AuditedEvent], Judged>(depth: Self.depth) {
+            Self.judge($0, verifier, apps, skipped)
+        }
+        var readTo: Int64 = 0
         let (limit, stride) = Self.steps(through: report.head.position, sample)
-        while position < report.head.position {
-            let start = position
-            let window = try reader.auditedEvents(after: position, limit: limit)
-            guard let last = window.last else { break }
-            let found = Self.judge(window, verifier, apps, skipped)
+        while true {
+            // The database reads ahead while all cores verify.
+            while readTo < report.head.position, !pipeline.isFull {
+                let start = readTo
+                let window = try reader.auditedEvents(after: start, limit: limit)
+                guard let last = window.last else {
+                    readTo = report.head.position
+                    break
+                }
+                readTo = max(last.event.position, start + stride)
+                pipeline.give(window)
+            }
+            guard let found = pipeline.take() else { break }
             report.signatures += found.signatures
-            report.unsigned += window.count { $0.evidence?.form != .jws }
-            report.receipts += window.count { $0.event.kind == .receipt }
+            report.unsigned += found.unsigned
+            report.receipts += found.receipts
             if let difference = found.difference {
                 report.difference = difference
                 return
             }
-            position = max(last.event.position, start + stride)
-            progress(min(position, report.head.position))
+            progress(min(found.position, report.head.position))
         }
         if let defect = try ExtensionRows.defect(connection) { report.difference = defect }
     }
@@ -130,37 +141,35 @@ public struct LedgerAudit {
         return (Int(limit), max(1, head * limit / max(1, sample)))
     }
 
-    /// Judges a window's events on all cores; of several differences the first one is told.
+    /// What was found in a piece of the log.
+    private struct Judged: Sendable {
+        var position: Int64 = 0
+        var signatures = 0
+        var unsigned = 0
+        var receipts = 0
+        var difference: LogAudit.Difference?
+    }
+
+    /// Judges events up to the first difference.
     private static func judge(
         _ window: [LogReader.AuditedEvent],
         _ verifier: Verifier,
         _ apps: [Int32: AppKey],
         _ skipped: Set<Int64>
-    ) -> (signatures: Int, difference: LogAudit.Difference?) {
-        let chunk = 100
-        let found = Mutex<(signatures: Int, first: LogAudit.Difference?)>((0, nil))
-        DispatchQueue.concurrentPerform(iterations: (window.count + chunk - 1) / chunk) { part in
-            var signatures = 0
-            var difference: LogAudit.Difference?
-            for place in part * chunk..<min((part + 1) * chunk, window.count) {
-                let event = window[place]
-                if event.evidence?.form == .jws { signatures += 1 }
-                guard let what = defect(of: event, verifier, apps, skipped) else { continue }
-                difference = LogAudit.Difference(
-                    position: event.event.position,
-                    description: "event \(event.event.position) of \(event.event.key): \(what)"
-                )
-                break
-            }
-            found.withLock { found in
-                found.signatures += signatures
-                guard let difference else { return }
-                if found.first.map({ difference.position < $0.position }) ?? true {
-                    found.first = difference
-                }
-            }
+    ) -> Judged {
+        var judged = Judged()
+        for event in window {
+            judged.position = event.event.position
+            if event.form == .jws { judged.signatures += 1 } else { judged.unsigned += 1 }
+            if event.event.kind == .receipt { judged.receipts += 1 }
+            guard let what = defect(of: event, verifier, apps, skipped) else { continue }
+            judged.difference = LogAudit.Difference(
+                position: event.event.position,
+                description: "event \(event.event.position) of \(event.event.key): \(what)"
+            )
+            return judged
         }
-        return found.withLock { ($0.signatures, $0.first) }
+        return judged
     }
 
     /// What is wrong with one event; nil where nothing is.
@@ -171,7 +180,10 @@ public struct LedgerAudit {
         _ skipped: Set<Int64>
     ) -> String? {
         if let defect = audited.defect { return defect }
-        guard let evidence = audited.evidence else { return "its evidence cannot be read" }
+        let evidence: StoredEvidence
+        do throws(EventLogError) { evidence = try audited.evidence() } catch {
+            return error.message
+        }
         let event = audited.event
         if evidence.form == .jws {
             switch verifier.verify(evidence.received, now: .latest) {

@@ -74,6 +74,7 @@ package struct Doctor {
         result += attempt("deliveries") { try deliveries() }
         result += attempt("forward") { try forwarding() }
         result += attempt("apple_deliveries") { try appleDeliveries() }
+        result += attempt("extensions") { try extensions() }
         return result
     }
 

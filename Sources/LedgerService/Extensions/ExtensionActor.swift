@@ -8,6 +8,8 @@ public struct ExtensionActor: Hashable, Sendable {
         case cli
         /// The HTTP interface.
         case http
+        /// The service itself, where nobody asked.
+        case service
     }
 
     /// Who it is, as known without their word: a token's name, or account, host and database role.
@@ -18,7 +20,7 @@ public struct ExtensionActor: Hashable, Sendable {
     public var onBehalfOf: String?
     /// What they may do.
     public var role: String?
-    /// How they were recognised: `bearer_token` or `os_account`.
+    /// How they were recognised: `bearer_token`, `os_account` or `service`.
     public var method: String
     /// By which way they came.
     public var channel: Channel
@@ -53,6 +55,16 @@ public struct ExtensionActor: Hashable, Sendable {
         self.host = host
         self.databaseRole = databaseRole
         self.claimed = claimed
+    }
+
+    /// The service itself, which settles what others asked for.
+    static let service = ExtensionActor()
+
+    private init() {
+        authenticated = "service:subledger"
+        method = "service"
+        channel = .service
+        role = "service"
     }
 
     /// Writes who acts into a note.

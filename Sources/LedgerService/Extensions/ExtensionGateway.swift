@@ -6,8 +6,8 @@ public import Ledger
 /// It asks once and never again by itself: a request whose answer was lost is sent again by
 /// `Extensions` alone, which reads the subscription first.
 public protocol ExtensionGateway: Sendable {
-    /// The number of the key that signs the requests, for the audit.
-    var keyID: String? { get }
+    /// The number of the key that signs the requests about an app, for the audit.
+    func keyID(of app: AppKey) -> String?
 
     /// Asks Get All Subscription Statuses and appends what Apple signed.
     ///
@@ -97,7 +97,7 @@ public struct ExtensionReply: Hashable, Sendable {
     public var httpStatus: Int?
     /// Apple's body as received.
     public var body: [UInt8]
-    /// Why there is no answer, in words.
+    /// Why there is no answer, in words, or what to do about the one there is.
     public var failure: String?
     /// Whether it is sure that nothing was sent.
     public var wasNotSent: Bool

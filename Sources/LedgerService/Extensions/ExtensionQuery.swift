@@ -203,7 +203,10 @@ public struct ExtensionAuditRow: Hashable, Sendable {
             (.positions, "evidence_positions"),
             (.bool, "is_open"),
             (.instant, "at"),
-            (.int, "known_to_position"),
+            (.int, "known_to_position refused_approvals"),
+            (.text, "refused_approver"),
+            (.instant, "refused_approval_at"),
+            (.uuid, "retried_by_request retry_of_mass_request"),
         ]
         return types.flatMap { type, names in
             names.split(separator: " ").map { Column(name: String($0), type: type) }
@@ -223,8 +226,9 @@ public struct ExtensionAuditRow: Hashable, Sendable {
             }
         }
         let count = Self.columns.count
+        let at = Self.columns.firstIndex { $0.name == "at" } ?? 0
         place = ExtensionQuery.Place(
-            at: rows.timestamp(row, count - 2) ?? .earliest,
+            at: rows.timestamp(row, at) ?? .earliest,
             stream: rows.text(row, 0) ?? "",
             appID: Int32(rows.int(row, count + 1) ?? 0),
             sequence: Int32(rows.int(row, count) ?? 0)
@@ -292,6 +296,7 @@ extension ExtensionResult {
         json.member("expires_confirmed", expiresConfirmed)
         json.member("http_status", httpStatus.map { Int64($0) })
         json.member("apple_error_code", appleErrorCode)
+        json.member("apple_error_name", appleErrorName)
         json.member("apple_error_message", appleErrorMessage)
         json.member("detail", detail)
         json.member(

@@ -32,6 +32,10 @@ public struct ExtensionResult: Hashable, Sendable {
     public var appleErrorCode: Int64?
     /// Apple's words for it.
     public var appleErrorMessage: String?
+    /// Apple's name for it; nil for a number that Apple does not list.
+    public var appleErrorName: String? {
+        appleErrorCode.flatMap { AppleErrorCode($0).name }
+    }
     /// More in words.
     public var detail: String?
     /// How a lost answer was settled.
@@ -61,6 +65,10 @@ public struct ExtensionResult: Hashable, Sendable {
 
     /// Takes over what a step says of Apple's answer.
     mutating func note(_ step: ExtensionNote) {
+        // That somebody might not approve it changes nothing of what became of it.
+        if [.extensionApprovalRefused, .massExtensionApprovalRefused].contains(step.kind) {
+            return
+        }
         rule = step[text: "rule"] ?? rule
         guard step[int: "attempt"] != nil, step.kind != .extensionSubmitted else { return }
         httpStatus = step[int: "http_status"].map { Int($0) }
@@ -96,12 +104,13 @@ struct AppleVerdict {
     var webOrderLineItemID: String?
     var errorCode: Int64?
     var errorMessage: String?
-    /// Why nobody knows, in words.
+    /// Why nobody knows, in words, or what to do about a refusal that is none of Apple's rules.
     var failure: String?
 
     /// Reads an answer: only a 2xx that says so is a yes, only a 4xx is a no.
     ///
-    /// After any other answer, and after none, Apple may have done it.
+    /// After any other answer, and after none, Apple may have done it. A 408 is somebody's who
+    /// stands between and waited for Apple.
     init(_ reply: ExtensionReply) {
         guard let status = reply.httpStatus else {
             failure = reply.failure ?? "no answer arrived"
@@ -122,7 +131,11 @@ struct AppleVerdict {
             }
             webOrderLineItemID = document?["webOrderLineItemId"]?.text
             if success == nil { failure = "HTTP \(status) with a body that does not say" }
-        case 400..<500: success = false
+        case 408: failure = "HTTP \(status)"
+        case 400..<500:
+            success = false
+            // A refused token or a full hour is nothing that Apple says of the subscription.
+            if status == 401 || status == 429 || errorCode == nil { failure = reply.failure }
         default: failure = "HTTP \(status)"
         }
     }

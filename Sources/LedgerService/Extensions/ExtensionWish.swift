@@ -145,6 +145,9 @@ public enum ExtensionProblem: Error, Hashable, Sendable, CustomStringConvertible
     case tooEarly(Timestamp)
     /// It was sent twice without an answer; a person must decide.
     case needsDecision
+    /// The end has moved to this instant, which is not the one that was asked for; a person must
+    /// decide.
+    case movedOtherwise(Timestamp)
 
     /// What is wrong, and what to do.
     public var description: String {
@@ -164,6 +167,9 @@ public enum ExtensionProblem: Error, Hashable, Sendable, CustomStringConvertible
         case .needsDecision:
             "it was sent twice without an answer and the end has not moved; an operator must "
                 + "decide with --decide extended|not-extended"
+        case .movedOtherwise(let instant):
+            "the end has moved to \(instant), which is not what was asked for; an operator must "
+                + "find out why and decide with --decide extended|not-extended"
         }
     }
 }

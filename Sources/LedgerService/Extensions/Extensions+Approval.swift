@@ -13,8 +13,8 @@ extension Extensions {
         note: String? = nil
     ) throws -> ExtensionResult {
         if let note { try check(note, "note", ExtensionWish.justificationMax) }
-        guard let gateway else { throw ExtensionProblem.noGateway }
         let before = try waiting(request, for: actor)
+        guard let gateway else { throw ExtensionProblem.noGateway }
         let isFresh = before[bool: "fresh_status"] == true
         if before.kind == .extensionRequested, isFresh {
             do {
@@ -79,12 +79,19 @@ extension Extensions {
         return try status(of: request)
     }
 
-    /// A request that waits for somebody who is not its author.
+    /// A request that waits for somebody who is not its author; that its author tried is recorded.
     private func waiting(_ request: UniqueID, for actor: ExtensionActor) throws -> ExtensionNote {
         let (asked, _, record) = try read(request)
         guard record.outcome == .requested else { throw notWaiting(record) }
-        guard !actor.isAuthor(of: asked) else { throw ExtensionProblem.selfApproval }
-        return asked
+        guard actor.isAuthor(of: asked) else { return asked }
+        let kind: EventKind =
+            asked.kind == .massExtensionRequested
+            ? .massExtensionApprovalRefused : .extensionApprovalRefused
+        var refused = step(kind, of: asked)
+        actor.sign(&refused)
+        refused[text: "rule"] = "self_approval"
+        try append([refused])
+        throw ExtensionProblem.selfApproval
     }
 
     private func notWaiting(_ record: ExtensionRecord) -> ExtensionProblem {

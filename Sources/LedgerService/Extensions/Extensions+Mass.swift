@@ -1,4 +1,5 @@
 internal import AppStore
+internal import Crypto
 internal import EventLog
 public import Ledger
 internal import Postgres
@@ -57,7 +58,7 @@ extension Extensions {
             throw ExtensionProblem.unknownSubscription(wish.bundleID)
         }
         if let before = try massReplay(wish, actor) { return before }
-        let request = UniqueID.random()
+        let request = Self.massIdentifier(wish, actor)
         var note = ExtensionNote(
             .massExtensionRequested,
             app: app,
@@ -85,20 +86,45 @@ extension Extensions {
             return result
         }
         let expected = [SubscriptionKey(appID: known.key, stream: note.stream): Int64(0)]
-        guard note[text: "approval_rule"] == nil else {
-            try append([note], expecting: expected)
-            return result
+        let isWaiting = note[text: "approval_rule"] != nil
+        guard isWaiting || gateway != nil else { throw ExtensionProblem.noGateway }
+        do throws(EventLogError) {
+            try append(
+                isWaiting ? [note] : [note, submission(of: note, attempt: 1)],
+                expecting: expected
+            )
+        } catch {
+            // The same request came twice at a time, and the other one was first.
+            guard error.code == .stale, let before = try massReplay(wish, actor) else {
+                throw error
+            }
+            return before
         }
-        guard let gateway else { throw ExtensionProblem.noGateway }
-        try append([note, submission(of: note, attempt: 1)], expecting: expected)
+        guard let gateway, !isWaiting else { return result }
         try pause(.requested)
         return try sendMass(note, attempt: 1, through: gateway, result)
     }
 
+    /// The identifier of a mass request: with a key the same for the same key, so that what comes
+    /// twice at a time meets in the log.
+    private static func massIdentifier(
+        _ wish: MassExtensionWish,
+        _ actor: ExtensionActor
+    ) -> UniqueID {
+        guard let key = wish.wish.idempotencyKey, !wish.wish.isDryRun else { return .random() }
+        let parts = [actor.authenticated, wish.bundleID, wish.environment.description, key]
+        let text = "mass:" + parts.map { "\($0.utf8.count):\($0)" }.joined()
+        let bits = SHA256.digest(Array(text.utf8)).prefix(16).reduce(UInt128(0)) {
+            $0 << 8 | UInt128($1)
+        }
+        // Version 8 of RFC 9562: made by a rule of one's own.
+        return UniqueID(bits: bits & ~(0xF << 76) & ~(3 << 62) | 8 << 76 | 2 << 62)
+    }
+
     /// Asks Apple how far a mass extension is, and records what it says.
     ///
-    /// For a request without an answer this is what settles it: Apple knows it, or is told again
-    /// under the same identifier, which Apple takes for the same request.
+    /// For a request without an answer this is what settles it: Apple knows it, or, after a wait,
+    /// is told once more under the same identifier, which Apple takes for the same request.
     public func massStatus(_ request: UniqueID) throws -> MassExtensionStanding {
         guard let gateway else { throw ExtensionProblem.noGateway }
         let (asked, _, record) = try read(request)
@@ -121,12 +147,15 @@ extension Extensions {
             }
             var note = step(.massExtensionStatus, of: asked)
             note[int: "http_status"] = reply.httpStatus.map { Int64($0) }
+            keep(reply, in: &note)
             note[bool: "complete"] = answer.isComplete
             note[instant: "complete_date"] = answer.completeDate
             note[int: "succeeded_count"] = answer.succeeded
             note[int: "failed_count"] = answer.failed
             try append([note])
-        } else if answer.isUnknownToApple, record.outcome == .unknown, record.attempts < 2 {
+        } else if answer.isUnknownToApple, record.outcome == .unknown, record.attempts < 2,
+            now() >= (try lastSent(asked)).adding(settings.resendAfter)
+        {
             let attempt = Int64(record.attempts) + 1
             try append([submission(of: asked, attempt: attempt)])
             _ = try sendMass(
@@ -159,7 +188,7 @@ extension Extensions {
             in: request.app
         )
         try pause(.answered)
-        let note = answer(reply, to: request, attempt: attempt, gateway.keyID)
+        let note = answer(reply, to: request, attempt: attempt, gateway.keyID(of: request.app))
         try append([note])
         try pause(.recorded)
         var result = result
@@ -179,8 +208,14 @@ extension Extensions {
             reading
         )
         guard let (_, note) = found.first else { return nil }
+        let storefronts = wish.storefronts.joined(separator: ",")
         guard note[text: "product_id"] == wish.productID,
-            note[int: "days"] == Int64(wish.wish.days), note[text: "ticket"] == wish.wish.ticket
+            note.app == AppKey(bundleID: wish.bundleID, environment: wish.environment),
+            (note[text: "storefronts"] ?? "") == storefronts,
+            note[int: "days"] == Int64(wish.wish.days),
+            note[int: "reason_code"] == Int64(wish.wish.reason.rawValue),
+            note[text: "ticket"] == wish.wish.ticket,
+            note[text: "justification"] == wish.wish.justification
         else { throw ExtensionProblem.idempotencyMismatch }
         var result = try status(of: note.request)
         result.isRepeated = true
@@ -213,8 +248,9 @@ public struct MassExtensionStanding: Hashable, Sendable {
         guard let status = reply.httpStatus else { return }
         let document = try? JSONDocument(reply.body)
         guard (200..<300).contains(status), let document else {
-            isUnknownToApple = status == 404
-            failure = document?["errorMessage"]?.text ?? "HTTP \(status)"
+            // Any other 404 may be somebody else's than Apple's.
+            isUnknownToApple = (try? document?["errorCode"]?.int64()) == 4_040_009
+            failure = document?["errorMessage"]?.text ?? reply.failure ?? "HTTP \(status)"
             return
         }
         isKnown = true

@@ -6,8 +6,8 @@ extension Extensions {
     /// Settles a request whose answer was lost.
     ///
     /// The subscription is read first: where its end has moved as asked, Apple did it. Where it has
-    /// not and some time has passed, the request is sent once more under the same identifier; after
-    /// that a person must decide.
+    /// not moved and some time has passed, the request is sent once more under the same identifier;
+    /// after that, and where the end has moved otherwise, a person must decide.
     ///
     /// - Parameters:
     ///   - request: our `requestIdentifier`.
@@ -15,7 +15,8 @@ extension Extensions {
     ///   - decision: what a person decided after looking, where it was sent twice.
     ///   - note: why.
     /// - Returns: what became of it.
-    /// - Throws: `ExtensionProblem`, `.tooEarly` and `.needsDecision` among them; `EventLogError`.
+    /// - Throws: `ExtensionProblem`, `.tooEarly`, `.movedOtherwise` and `.needsDecision` among them;
+    ///   `EventLogError`.
     public func resolve(
         _ request: UniqueID,
         by actor: ExtensionActor,
@@ -33,22 +34,30 @@ extension Extensions {
             }
             return try status(of: request)
         }
+        if asked.kind == .massExtensionRequested {
+            return try resolveMass(asked, before, by: actor, decision, note)
+        }
         try refresh(asked, through: gateway)
         let (_, standing, record) = try read(request)
         // What Apple signed has settled it, or tells that the end moved as asked.
         guard record.outcome == .unknown else { return try status(of: request) }
-        if let moved = movedEnd(asked, standing) {
-            try settle(asked, as: .extended, by: actor, read: moved, note, standing)
+        let end = presentEnd(asked, standing)
+        let frozen = asked[instant: "expires_before"]
+        let wanted = frozen?.adding(.days(asked[int: "days"] ?? 0))
+        if let end, end == wanted {
+            try settle(asked, as: .extended, by: actor, read: end, note, standing)
             return try status(of: request)
         }
+        // An end that moved, and not as asked, does not say whether this request had a part in it.
+        let hasMovedOtherwise = end != nil && frozen != nil && end != frozen
         if let decision {
-            guard record.attempts >= 2 else {
+            guard record.attempts >= 2 || hasMovedOtherwise else {
                 throw ExtensionProblem.notOpen("it was sent once; it is sent again first")
             }
-            let end = standing.interval?.expiresDate
             try settle(asked, as: decision, by: actor, read: end, note, standing)
             return try status(of: request)
         }
+        if hasMovedOtherwise, let end { throw ExtensionProblem.movedOtherwise(end) }
         let wait = try lastSent(asked).adding(settings.resendAfter)
         guard now() >= wait else { throw ExtensionProblem.tooEarly(wait) }
         guard record.attempts < 2 else { throw ExtensionProblem.needsDecision }
@@ -60,12 +69,38 @@ extension Extensions {
         return try send(asked, attempt: attempt, through: gateway, ExtensionResult(asked, standing))
     }
 
+    /// Settles a mass request: Apple says whether it knows it, and is told once more where it does
+    /// not.
+    private func resolveMass(
+        _ asked: ExtensionNote,
+        _ before: ExtensionRecord,
+        by actor: ExtensionActor,
+        _ decision: ExtensionStep.Resolution?,
+        _ note: String?
+    ) throws -> ExtensionResult {
+        let answer = try massStatus(asked.request)
+        let (_, standing, record) = try read(asked.request)
+        // Apple knows it, or it was just sent again.
+        guard record.outcome == .unknown, record.attempts == before.attempts else {
+            return try status(of: asked.request)
+        }
+        guard answer.isUnknownToApple else {
+            throw ExtensionProblem.notOpen("Apple could not be asked: \(answer.failure ?? "")")
+        }
+        guard record.attempts >= 2 else {
+            throw ExtensionProblem.tooEarly(try lastSent(asked).adding(settings.resendAfter))
+        }
+        guard let decision else { throw ExtensionProblem.needsDecision }
+        try settle(asked, as: decision, by: actor, read: nil, note, standing)
+        return try status(of: asked.request)
+    }
+
     /// The requests that wait for an answer or a decision, the oldest first.
     public func unsettled() throws -> [UniqueID] {
         let rows = try reading.query(
             """
             select request_identifier from read_model.extension_record_live
-            where is_open and outcome = 'unknown' and scope = 'single'
+            where is_open and outcome = 'unknown'
             order by at, request_identifier
             """
         )
@@ -86,15 +121,11 @@ extension Extensions {
         }
     }
 
-    /// The end of the transaction that was to be extended, where it is the one that was asked for.
-    private func movedEnd(_ asked: ExtensionNote, _ standing: ExtensionStanding) -> Timestamp? {
-        guard let before = asked[instant: "expires_before"], let days = asked[int: "days"],
-            let charge = standing.history.charges.last(where: {
-                $0.transactionID.description == asked[text: "transaction_id"]
-            })
-        else { return nil }
-        let wanted = before.adding(.days(days))
-        return charge.until == wanted ? wanted : nil
+    /// The end, as it is now, of the transaction that was to be extended; nil where it is not known.
+    private func presentEnd(_ asked: ExtensionNote, _ standing: ExtensionStanding) -> Timestamp? {
+        standing.history.charges.last {
+            $0.transactionID.description == asked[text: "transaction_id"]
+        }?.until
     }
 
     private func settle(
@@ -114,7 +145,7 @@ extension Extensions {
     }
 
     /// When it was sent last.
-    private func lastSent(_ asked: ExtensionNote) throws -> Timestamp {
+    func lastSent(_ asked: ExtensionNote) throws -> Timestamp {
         let steps = try ExtensionNote.rows(
             isRequest: false,
             where: "n.stream = $1 and n.request_identifier = $2 order by n.position",

@@ -200,7 +200,7 @@ public final class Extensions {
             refused[text: "failure"] = reply.failure
             note = refused
         } else {
-            note = answer(reply, to: request, attempt: attempt, gateway.keyID)
+            note = answer(reply, to: request, attempt: attempt, gateway.keyID(of: request.app))
         }
         try append([note])
         try pause(.recorded)
@@ -227,21 +227,25 @@ public final class Extensions {
         note[int: "latency_ms"] = reply.latency.rawValue
         note[int: "http_status"] = reply.httpStatus.map { Int64($0) }
         note[text: "failure"] = verdict.failure
-        if reply.httpStatus != nil {
-            note[text: "body_digest"] = hexadecimal(SHA256.digest(reply.body))
-            // As text where it is text that every reader can hold, so that psql shows it.
-            if let text = String(validating: reply.body, as: UTF8.self), !text.utf8.contains(0) {
-                note[text: "body"] = text
-            } else {
-                note[text: "body_base64"] = Base64URL.encode(reply.body)
-            }
-        }
+        keep(reply, in: &note)
         note[bool: "success"] = verdict.success
         note[instant: "effective_date"] = verdict.effectiveDate
         note[text: "web_order_line_item_id"] = verdict.webOrderLineItemID
         note[int: "apple_error_code"] = verdict.errorCode
         note[text: "apple_error_message"] = verdict.errorMessage
         return note
+    }
+
+    /// Writes Apple's body into a note, byte for byte.
+    func keep(_ reply: ExtensionReply, in note: inout ExtensionNote) {
+        guard reply.httpStatus != nil else { return }
+        note[text: "body_digest"] = hexadecimal(SHA256.digest(reply.body))
+        // As text where it is text that every reader can hold, so that psql shows it.
+        if let text = String(validating: reply.body, as: UTF8.self), !text.utf8.contains(0) {
+            note[text: "body"] = text
+        } else {
+            note[text: "body_base64"] = Base64URL.encode(reply.body)
+        }
     }
 
     // MARK: - Notes
@@ -251,7 +255,7 @@ public final class Extensions {
             request.kind == .massExtensionRequested ? .massExtensionSubmitted : .extensionSubmitted
         var note = step(kind, of: request)
         note[int: "attempt"] = attempt
-        note[text: "apple_key_id"] = gateway?.keyID
+        note[text: "apple_key_id"] = gateway?.keyID(of: request.app)
         return note
     }
 

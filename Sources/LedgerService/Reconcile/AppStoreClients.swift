@@ -99,6 +99,15 @@ package struct AppStoreClients: Sendable {
         }
     }
 
+    /// The same clients with other surroundings; both share limits and tokens.
+    package func with(_ surroundings: APISurroundings) -> AppStoreClients {
+        var result = self
+        for place in accounts.indices {
+            result.accounts[place].client = accounts[place].client.with(surroundings: surroundings)
+        }
+        return result
+    }
+
     /// The account of an app in an environment.
     package func account(_ app: AppKey) -> Account? { accounts.first { $0.app == app } }
 }

@@ -13,12 +13,15 @@ struct HTTPTransport: Transport {
     /// - Parameters:
     ///   - settings: whose certificates and proxy are used.
     ///   - responseLimitBytes: the longest answer that is read.
+    ///   - timeout: how long one request may take; nil for the usual.
     /// - Throws: `NotSetUp` for certificates or a proxy that cannot be used.
     init(
         _ settings: AppStoreSettings,
-        responseLimitBytes: Int = HTTPTransport.responseLimitBytes
+        responseLimitBytes: Int = HTTPTransport.responseLimitBytes,
+        timeout: Duration? = nil
     ) throws(AppStoreClients.NotSetUp) {
         var configuration = HTTPClientConfiguration()
+        configuration.wholeTimeout = timeout ?? configuration.wholeTimeout
         configuration.responseLimitBytes = responseLimitBytes
         configuration.proxy = settings.proxy
         if let file = settings.certificateAuthority { configuration.trustAnchors = .file(file) }

@@ -26,6 +26,10 @@ package final class ReconcileWorker: Sendable {
         package var anomalousRest = Milliseconds.days(1)
         /// How many are asked about in one go.
         package var batch: Int64 = 50
+        /// How extensions are settled; nil where they are not.
+        package var extensions: ExtensionSettings?
+        /// Who this program is, for the audit of extensions.
+        package var serviceIdentity = "subledger"
 
         /// Makes the usual ones.
         package init() {}
@@ -37,6 +41,10 @@ package final class ReconcileWorker: Sendable {
         package var recovered = 0
         /// Subscriptions that it asked about since the start.
         package var synced = 0
+        /// Requests to extend whose lost answers it settled since the start.
+        package var settled = 0
+        /// Questions about mass extensions that Apple answered since the start.
+        package var polled = 0
         /// When it last read the notifications of every app to their end; nil before.
         package var backfilledAt: Timestamp?
         /// What went wrong last; nil when the last run went well.
@@ -119,22 +127,23 @@ package final class ReconcileWorker: Sendable {
         defer { isOver.signal() }
         var clients: AppStoreClients?
         var recorder: ResponseRecorder?
+        var settler: ExtensionSettler?
         let turn = Turn(work: "reconcile", holder: holder)
         while !shouldStop {
             var rest = options.restMilliseconds
             do {
-                if shouldReload.exchange(false, ordering: .acquiringAndReleasing) {
-                    // Where the new key cannot be used the old one stays.
-                    clients = try makeClients(surroundings)
-                }
-                if clients == nil {
-                    clients = try makeClients(surroundings)
+                let isReloading = shouldReload.exchange(false, ordering: .acquiringAndReleasing)
+                if isReloading || clients == nil {
+                    // Where a new key cannot be used the old one stays.
+                    let made = try makeClients(surroundings)
+                    clients = made
+                    settler = self.settler(made)
                 }
                 if recorder == nil {
                     recorder = ResponseRecorder(run: holder, verifier: verifier, connect: connect)
                 }
                 if let clients, let recorder {
-                    try work(clients, recorder, turn)
+                    try work(clients, recorder, settler, turn)
                     state.withLock { $0.failure = nil }
                 }
             } catch {
@@ -153,12 +162,15 @@ package final class ReconcileWorker: Sendable {
     private func work(
         _ clients: AppStoreClients,
         _ recorder: ResponseRecorder,
+        _ settler: ExtensionSettler?,
         _ turn: Turn
     ) throws {
         func isOurs() throws -> Bool {
             try recorder.withSession { connection, _ in try turn.take(connection) }
         }
         guard try isOurs() else { return }
+        // First what an operator waits for; it is little.
+        if let settler { try settle(settler, isOurs) }
         if isBackfillDue {
             for account in clients.accounts where !shouldStop {
                 try backfill(account, recorder, isOurs)
@@ -167,6 +179,35 @@ package final class ReconcileWorker: Sendable {
             state.withLock { $0.backfilledAt = now() }
         }
         if options.syncs { try sync(clients, recorder, isOurs) }
+    }
+
+    /// What settles extensions, over the same clients and so within the same limits.
+    private func settler(_ clients: AppStoreClients) -> ExtensionSettler? {
+        guard let settings = options.extensions else { return nil }
+        return ExtensionSettler(
+            gateway: AppStoreExtensionGateway(
+                clients,
+                surroundings: surroundings,
+                verifier: verifier,
+                connect: connect
+            ),
+            settings: settings,
+            serviceIdentity: options.serviceIdentity,
+            read: read,
+            connect: connect,
+            log: log,
+            now: now
+        )
+    }
+
+    private func settle(_ settler: ExtensionSettler, _ isOurs: () throws -> Bool) throws {
+        let outcome = try settler.run { try !shouldStop && isOurs() }
+        guard outcome != ExtensionSettler.Outcome() else { return }
+        state.withLock { state in
+            state.settled += outcome.settled
+            state.polled += outcome.polled
+        }
+        changed()
     }
 
     private var isBackfillDue: Bool {

@@ -48,7 +48,7 @@ extension Service {
         func act(
             _ method: HTTPMethod,
             _ path: String,
-            _ role: APIToken.Role,
+            _ roles: Set<APIToken.Role>,
             _ handler: @escaping @Sendable (Service, HTTPRequest, ExtensionActor) throws -> Answer
         ) -> Route {
             open(
@@ -57,7 +57,7 @@ extension Service {
                 bodyLimitBytes: method == .get ? 0 : extensionBodyMaxBytes,
                 contentTypes: method == .get ? [] : ["application/json"]
             ) { service, request in
-                switch service.admission(of: request, [role]) {
+                switch service.admission(of: request, roles) {
                 case .refused(let response): return .answer(response)
                 case .admitted(let id, let role):
                     let actor = ExtensionActor(
@@ -96,13 +96,21 @@ extension Service {
             query("/v1/events/{position}/evidence", [.auditor]) { service, request, _ in
                 try service.evidence(request)
             },
-            act(.get, "/v1/extensions", .auditor) { try $0.extensionAudit($1, $2) },
-            act(.post, "/v1/extensions", .operator) { try $0.requestExtension($1, $2) },
-            act(.post, "/v1/extensions/{request}/decision", .operator) {
+            act(.get, "/v1/extensions", [.auditor]) { try $0.extensionAudit($1, $2) },
+            act(.post, "/v1/extensions", [.operator]) { try $0.requestExtension($1, $2) },
+            act(.post, "/v1/extensions/{request}/decision", [.operator]) {
                 try $0.decideExtension($1, $2)
             },
-            act(.post, "/v1/extensions/{request}/resolution", .operator) {
+            act(.post, "/v1/extensions/{request}/resolution", [.operator]) {
                 try $0.resolveExtension($1, $2)
+            },
+            act(.post, "/v1/mass-extensions", [.operator]) {
+                try $0.requestMassExtension($1, $2)
+            },
+            act(.get, "/v1/mass-extensions/{request}", [.operator, .auditor]) {
+                service,
+                request,
+                _ in try service.massExtension(request)
             },
         ]
     }

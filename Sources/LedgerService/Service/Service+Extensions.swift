@@ -19,36 +19,50 @@ extension Service {
                 "attempt_ineligible", "without_fresh_status", "dry_run",
             ]
         )
-        var wish = ExtensionWish(
+        var wish = try Self.wish(
+            body,
             subscription: try Parameters.stream(
                 try body.needed("original_transaction_id"),
                 "original_transaction_id"
             ),
-            days: Int(try body.integer("days", in: 1...90)),
-            reason: try Self.reason(body),
-            ticket: try body.needed("ticket")
+            request
         )
         wish.bundleID = try body.text("bundle_id")
         // Test purchases are never extended by mistake for real ones.
         wish.environment = try body.text("environment").map(Self.environment) ?? .production
+        wish.again = try body.bool("again") ?? false
+        wish.attemptIneligible = try body.bool("attempt_ineligible") ?? false
+        wish.withoutFreshStatus = try body.bool("without_fresh_status") ?? false
+        var actor = actor
+        actor.onBehalfOf = try body.text("on_behalf_of")
+        return atTheDesk { [wish, actor] in try $0.request(wish, by: actor) }
+    }
+
+    /// What is wished alike for one subscription and for a whole product.
+    static func wish(
+        _ body: RequestBody,
+        subscription: String,
+        _ request: HTTPRequest
+    ) throws(ServiceProblem) -> ExtensionWish {
+        var wish = ExtensionWish(
+            subscription: subscription,
+            days: Int(try body.integer("days", in: 1...90)),
+            reason: try reason(body),
+            ticket: try body.needed("ticket")
+        )
         wish.justification = try body.text("note")
         wish.internalReason = try body.text("internal_reason")
         wish.ticketURL = try body.text("ticket_url")
         wish.incident = try body.text("incident_id")
-        wish.again = try body.bool("again") ?? false
-        wish.attemptIneligible = try body.bool("attempt_ineligible") ?? false
-        wish.withoutFreshStatus = try body.bool("without_fresh_status") ?? false
         wish.isDryRun = try body.bool("dry_run") ?? false
         guard let key = request.headers["Idempotency-Key"], !key.isEmpty else {
-            throw ServiceProblem.parameter(
+            throw .parameter(
                 "Idempotency-Key",
                 "a header with a value of its own for each request that is meant"
             )
         }
         wish.idempotencyKey = key
-        var actor = actor
-        actor.onBehalfOf = try body.text("on_behalf_of")
-        return atTheDesk { [wish, actor] in try $0.request(wish, by: actor) }
+        return wish
     }
 
     /// `POST /v1/extensions/{request}/decision`: approves or rejects what another asked for.
@@ -155,35 +169,45 @@ extension Service {
     // MARK: - The desk
 
     /// Has something done about an extension, on a thread that may wait for Apple.
-    private func atTheDesk(
+    func atTheDesk(
         _ work: @escaping @Sendable (Extensions) throws -> ExtensionResult
     ) -> Answer {
         desk.answer { [self] connection in
             do {
-                let extensions = try Extensions(
-                    reading: connection,
-                    appending: appendingSession(),
-                    gateway: options.extensionGateway,
-                    settings: options.extensions,
-                    now: now
-                )
-                extensions.serviceIdentity = "subledger \(options.version)"
-                let result = try work(extensions)
+                let result = try work(desk(over: connection))
                 projection.wake()
                 feed.wake()
                 var json = JSONWriter()
                 result.write(to: &json)
                 return .json(json.text, status: Self.status(of: result))
             } catch let problem as ExtensionProblem {
+                // That somebody tried to approve their own is news too.
+                projection.wake()
+                feed.wake()
                 throw Self.problem(problem)
             }
         }
+    }
+
+    /// What does extensions.
+    func desk(over connection: Connection) throws -> Extensions {
+        let extensions = try Extensions(
+            reading: connection,
+            appending: appendingSession(),
+            gateway: options.extensionGateway,
+            settings: options.extensions,
+            now: now
+        )
+        extensions.serviceIdentity = "subledger \(options.version)"
+        return extensions
     }
 
     /// 201 for what was extended, 202 for what is not settled, 409 for what was refused.
     private static func status(of result: ExtensionResult) -> Int {
         if result.isDryRun { return 200 }
         switch result.outcome {
+        // Apple works on a whole product for hours.
+        case .accepted where result.subscription.hasPrefix("mass:"): return 202
         case .accepted, .confirmed, .contradicted, .external:
             return result.isRepeated ? 200 : 201
         case .requested, .unknown: return 202
@@ -191,14 +215,15 @@ extension Service {
         }
     }
 
-    private static func problem(_ problem: ExtensionProblem) -> ServiceProblem {
+    static func problem(_ problem: ExtensionProblem) -> ServiceProblem {
         switch problem {
         case .unusable(let field, let want): .parameter(field, want)
         case .unknownSubscription, .unknownRequest: .notFound("\(problem)")
         case .ambiguous: .parameter("bundle_id", "\(problem)")
         case .idempotencyMismatch: .idempotencyMismatch
         case .selfApproval: .selfApproval
-        case .notOpen, .changed, .needsDecision, .tooEarly: .notOpen("\(problem)")
+        case .notOpen, .changed, .needsDecision, .movedOtherwise, .tooEarly:
+            .notOpen("\(problem)")
         case .noGateway: .appStoreUnavailable("\(problem)")
         }
     }
@@ -211,7 +236,7 @@ extension Service {
         return reason
     }
 
-    private static func environment(_ text: String) throws(ServiceProblem) -> Environment {
+    static func environment(_ text: String) throws(ServiceProblem) -> Environment {
         switch text {
         case "Production": .production
         case "Sandbox": .sandbox
@@ -219,7 +244,7 @@ extension Service {
         }
     }
 
-    private static func requestIdentifier(
+    static func requestIdentifier(
         _ request: HTTPRequest
     ) throws(ServiceProblem) -> UniqueID {
         guard let id = UniqueID(request.parameter("request")) else {
@@ -230,7 +255,7 @@ extension Service {
 }
 
 /// A request's JSON object, of which every member must be known and have the right type.
-private struct RequestBody {
+struct RequestBody {
     private let document: JSONDocument
 
     init(_ request: HTTPRequest, allowing names: [String]) throws(ServiceProblem) {
@@ -254,6 +279,15 @@ private struct RequestBody {
     func needed(_ name: String) throws(ServiceProblem) -> String {
         guard let text = try text(name), !text.isEmpty else { throw .parameter(name, "is missing") }
         return text
+    }
+
+    func texts(_ name: String) throws(ServiceProblem) -> [String]? {
+        guard let value = document[name], !value.isNull else { return nil }
+        let texts = value.elements.compactMap(\.text)
+        guard value.kind == .array, texts.count == value.elements.count,
+            texts.allSatisfy({ !$0.utf8.contains(0) })
+        else { throw .parameter(name, "an array of texts") }
+        return texts
     }
 
     func bool(_ name: String) throws(ServiceProblem) -> Bool? {

@@ -53,6 +53,7 @@ extension Service {
                 )
                 Self.add(try ForwardStanding.all(connection), to: &page)
                 add(try Silence.all(connection), to: &page)
+                try ExtensionAlerts(connection, now: now()).add(to: &page)
                 addReach(to: &page, isUp: true)
                 addOwn(to: &page)
                 return Self.response(page)
@@ -200,6 +201,7 @@ extension Service {
             Double(committer.waiting)
         )
         addForwarding(to: &page)
+        addAsking(to: &page)
         let condition = projection.condition
         page.counter(
             "subledger_projected_streams_total",
@@ -240,6 +242,33 @@ extension Service {
             )
         }
         addServer(to: &page)
+    }
+
+    /// How asking Apple goes, where a key is set up.
+    private func addAsking(to page: inout MetricsPage) {
+        options.appStoreMeasures?.add(to: &page)
+        guard let condition = reconciling else { return }
+        let counters: [(String, String, Int)] = [
+            (
+                "recovered", "Notifications that Apple had sent and that were missing.",
+                condition.recovered
+            ),
+            ("synced", "Subscriptions that Apple was asked about.", condition.synced),
+            (
+                "settled", "Requests to extend whose lost answers were settled.",
+                condition.settled
+            ),
+            ("polled", "Questions about mass extensions that were answered.", condition.polled),
+            ("failures", "Runs of asking Apple that failed.", condition.failures),
+        ]
+        for (name, help, count) in counters {
+            page.counter("subledger_reconcile_\(name)_total", help, count)
+        }
+        page.gauge(
+            "subledger_reconcile_failing",
+            "1 where the last run of asking Apple failed.",
+            condition.failure == nil ? 0 : 1
+        )
     }
 
     private func addServer(to page: inout MetricsPage) {

@@ -29,6 +29,8 @@ package final class Service: Sendable {
         package var silence = Silence.Limits()
         /// What reaches Apple for extensions; nil where no key is set up.
         package var extensionGateway: (any ExtensionGateway)?
+        /// How asking Apple goes; nil where no key is set up.
+        package var appStoreMeasures: AppStoreMeasures?
         /// When others must approve an extension, and the like.
         package var extensions = ExtensionSettings()
         /// The program's version, for its metrics.
@@ -81,6 +83,7 @@ package final class Service: Sendable {
     /// Where extensions are done: its threads may wait for Apple.
     let desk: ReadPool
     let appendingSession: @Sendable () throws -> Connection
+    private let alertingSession: @Sendable () throws -> Connection
     let feed: Feed
     let forwarders: [Forwarder]
     let requests = RequestMeasures()
@@ -90,6 +93,8 @@ package final class Service: Sendable {
     /// Servers with a former certificate that answer what they took.
     private let retiring: Mutex<[HTTPServer]> = Mutex([])
     private let isDraining = Atomic<Bool>(false)
+    private let reconcileCondition = Mutex<(@Sendable () -> ReconcileWorker.Condition)?>(nil)
+    private let alerts = Mutex<ExtensionAlerts?>(nil)
 
     /// The port that is listened on.
     package let port: UInt16
@@ -126,6 +131,7 @@ package final class Service: Sendable {
         )
         desk = ReadPool(size: 2, connect: sessions.auditor, failed: failed)
         appendingSession = sessions.appender
+        alertingSession = sessions.auditor
         let feed = Feed(pool: auditors, connect: sessions.auditor)
         self.feed = feed
         let forwarders = try options.forward.map { destination in
@@ -202,6 +208,33 @@ package final class Service: Sendable {
     package func wake() {
         projection.wake()
         feed.wake()
+    }
+
+    /// Shows how a worker is doing in the metrics.
+    package func show(_ worker: ReconcileWorker) {
+        reconcileCondition.withLock { $0 = { worker.condition } }
+    }
+
+    /// How the worker that asks Apple is doing; nil where there is none.
+    var reconciling: ReconcileWorker.Condition? { reconcileCondition.withLock { $0 }?() }
+
+    /// Looks whether somebody should look at extensions, and says so in the log where it is news.
+    ///
+    /// - Throws: what the database throws.
+    package func lookAtExtensions() throws {
+        let found = try ExtensionAlerts(alertingSession(), now: now())
+        let grown = alerts.withLock { known in
+            let grown = found.grown(since: known)
+            known = found
+            return grown
+        }
+        for entry in grown {
+            log.write(.warning, entry.name) { json in
+                json.member("count", entry.count)
+                json.member("detail", entry.help)
+                json.member("remedy", entry.remedy)
+            }
+        }
     }
 
     /// Has the tokens read again, and new connections served with another certificate.

@@ -4,6 +4,11 @@ internal import LedgerService
 
 /// `subledger extend …`.
 enum ExtendCommands {
+    /// What reaching Apple needs, beside its key.
+    private static let reaching: [Option] = [
+        .database, .config, .json, .acceptBundle, .appAppleID, .root,
+    ]
+
     private static let why: [Option] = [
         .value("--days", "N", "by how many days, 1 to 90"),
         .value(
@@ -24,7 +29,7 @@ enum ExtendCommands {
         name: "extend",
         summary: "Extend a subscription's renewal date, with a trail.",
         operands: "ID",
-        options: [.database, .config, .json] + why + [
+        options: reaching + why + [
             .flag("--dry-run", "judge it, write nothing and send nothing"),
             .flag("--again", "a second extension on the same ticket is meant"),
             .flag("--attempt-ineligible", "send it although Apple will refuse, and record that"),
@@ -45,7 +50,7 @@ enum ExtendCommands {
     static let mass = Command(
         name: "extend mass",
         summary: "Extend all active subscribers of a product.",
-        options: [.database, .config, .json] + why + [
+        options: reaching + why + [
             .value("--product", "ID", "the product"),
             .list("--storefront", "CODE", "only this storefront, such as USA; repeats"),
             .value("--bundle-id", "ID", "the app"),
@@ -85,7 +90,7 @@ enum ExtendCommands {
         name: "extend status",
         summary: "Show what became of a request to extend.",
         operands: "REQUEST",
-        options: [.database, .config, .json],
+        options: reaching,
         details: "Of a mass extension it asks Apple how far it is, and records that.",
         run: runStatus
     )
@@ -105,13 +110,13 @@ enum ExtendCommands {
         run: runResolve
     )
 
-    private static let decisionOptions: [Option] = [
-        .database, .config, .json,
-        .value("--operator", "WHO", "who decides"),
-        .value("--note", "TEXT", "why"),
-        .flag("--no-project", "leave the read models as they are"),
-        .allowUnsafeServer,
-    ]
+    private static let decisionOptions: [Option] =
+        reaching + [
+            .value("--operator", "WHO", "who decides"),
+            .value("--note", "TEXT", "why"),
+            .flag("--no-project", "leave the read models as they are"),
+            .allowUnsafeServer,
+        ]
 
     // MARK: - One subscription
 
@@ -292,7 +297,7 @@ enum ExtendCommands {
         let extensions = try Extensions(
             reading: database.connect(as: .auditor),
             appending: database.connect(as: .appender),
-            gateway: nil,
+            gateway: gateway(arguments, configuration, database),
             settings: configuration?.extensions ?? ExtensionSettings(),
             now: { .now }
         )
@@ -306,74 +311,32 @@ enum ExtendCommands {
         }
     }
 
+    /// What reaches Apple; nil where no key is configured, so that what needs none works without.
+    private static func gateway(
+        _ arguments: Arguments,
+        _ configuration: Configuration?,
+        _ database: Database
+    ) throws -> AppStoreExtensionGateway? {
+        guard AppleDesk.isBegun(configuration) else { return nil }
+        let acceptance = try Acceptance(arguments, configuration)
+        let clients = try AppleDesk.clients(
+            acceptance,
+            configuration,
+            surroundings: AppleDesk.surroundings
+        )
+        for warning in clients.warnings { printError("subledger: warning: \(warning)") }
+        if let configuration { try IngestCommand.storeRules(configuration, in: database) }
+        return AppleDesk.gateway(acceptance, clients, database)
+    }
+
     private static func failure(_ problem: ExtensionProblem) -> CommandFailure {
         let text = printable("\(problem)")
         return switch problem {
         case .unusable, .ambiguous, .idempotencyMismatch: .usage(text)
         case .unknownSubscription, .unknownRequest: .notFound(text)
-        case .notOpen, .selfApproval, .changed, .noGateway, .tooEarly, .needsDecision:
+        case .notOpen, .selfApproval, .changed, .noGateway, .tooEarly, .needsDecision,
+            .movedOtherwise:
             CommandFailure(exitCode: .someRejected, message: text)
         }
-    }
-
-    /// Shows a result; what was refused is exit code 1.
-    private static func show(_ result: ExtensionResult, _ arguments: Arguments) throws -> ExitCode {
-        let output = Output.standard()
-        if arguments.has("--json") {
-            var json = JSONWriter()
-            result.write(to: &json)
-            try output.line(json.text)
-        } else {
-            for line in lines(result) { try output.line(printable(line)) }
-        }
-        try output.flush()
-        switch result.outcome {
-        case .refusedLocally, .refusedByApple, .contradicted: return .someRejected
-        default: return .done
-        }
-    }
-
-    private static func lines(_ result: ExtensionResult) -> [String] {
-        let what = result.subscription
-        var lines: [String]
-        switch result.outcome {
-        case .accepted, .confirmed, .contradicted, .external:
-            let end = result.expiresConfirmed ?? result.expiresAcked
-            lines = [
-                "\(what): \(result.outcome.rawValue), "
-                    + "\(result.expiresBefore?.description ?? "–") → \(end?.description ?? "–")"
-            ]
-        case .requested where result.isDryRun:
-            lines = [
-                "\(what): would be extended by \(result.days) days from "
-                    + "\(result.expiresBefore?.description ?? "–")"
-                    + (result.approvalRule.map { ", once another operator approves (\($0))" } ?? "")
-            ]
-        case .requested:
-            lines = [
-                "\(what): waits for another operator (\(result.approvalRule ?? "")): "
-                    + "subledger extend approve \(result.request)"
-            ]
-        case .refusedLocally:
-            let rule = result.rule.flatMap { ExtensionRule(rawValue: $0) }
-            lines = ["\(what): refused, \(result.rule ?? ""): \(rule?.explanation ?? "")"]
-        case .refusedByApple:
-            lines = [
-                "\(what): refused by Apple, \(result.appleErrorCode.map { "\($0)" } ?? "no number"): "
-                    + (result.appleErrorMessage ?? result.detail ?? "")
-            ]
-        case .unknown:
-            lines = [
-                "\(what): sent, and the outcome is unknown (\(result.detail ?? "no answer")): "
-                    + "subledger extend resolve \(result.request)"
-            ]
-        }
-        lines.append(
-            "  counted in 365 days: \(result.usedByChain) of the subscription, "
-                + "\(result.usedByOwner) of its owner; Apple allows 2"
-        )
-        if let detail = result.detail, result.outcome != .unknown { lines.append("  \(detail)") }
-        if !result.isDryRun { lines.append("  request \(result.request)") }
-        return lines
     }
 }

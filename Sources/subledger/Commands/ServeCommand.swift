@@ -63,6 +63,10 @@ enum ServeCommand {
         let reader = database.sessions(as: .reader)
         let auditor = database.sessions(as: .auditor)
         options.extensions = configuration?.extensions ?? options.extensions
+        let asking = try clients(configuration, acceptance, log)
+        options.appStoreMeasures = asking?.measures
+        let gateway = asking.map { AppleDesk.gateway(acceptance, $0.clients, database) }
+        options.extensionGateway = gateway
         let service = try Service(
             options: options,
             verifier: acceptance.verifier(
@@ -84,12 +88,19 @@ enum ServeCommand {
             json.member("tls", options.http.tls != nil)
             json.member("apps", Int64(acceptance.apps.count))
         }
-        let worker = try reconciler(configuration, acceptance, database, service, log)
+        let worker = asking.map { asking in
+            reconciler(asking, configuration, acceptance, database, service, log)
+        }
+        if let worker { service.show(worker) }
         let reload = {
             // A file that cannot be used changes nothing.
             do {
                 let tls = try settings.identity()
                 try service.reload(tls: tls, within: .seconds(drain))
+                if let asking {
+                    try asking.reload(acceptance, configuration)
+                    gateway?.use(asking.clients)
+                }
             } catch {
                 log.write(.warning, "not_reloaded") { $0.member("error", "\(error)") }
             }
@@ -98,6 +109,9 @@ enum ServeCommand {
         waitForTheEnd(within: drain, reload: reload) {
             do { try database.recordRows() } catch {
                 log.write(.warning, "rows_not_recorded") { $0.member("error", "\(error)") }
+            }
+            do { try service.lookAtExtensions() } catch {
+                log.write(.warning, "extensions_not_looked_at") { $0.member("error", "\(error)") }
             }
         }
         log.write(.info, "stopping")
@@ -108,44 +122,49 @@ enum ServeCommand {
         return isDrained ? .done : .someRejected
     }
 
-    /// What asks Apple meanwhile; nil where no key is configured.
-    private static func reconciler(
+    /// Who asks Apple; nil where no key is configured.
+    private static func clients(
         _ configuration: Configuration?,
         _ acceptance: Acceptance,
-        _ database: Database,
-        _ service: Service,
         _ log: ServiceLog
-    ) throws -> ReconcileWorker? {
-        let settings = (configuration?.appStore ?? AppStoreSettings())
-            .overridden(by: AppStoreSettings(environment: { environment($0) }))
-        guard
-            settings.isBegun || configuration?.apps.contains(where: { $0.appStore != nil }) == true
-        else {
+    ) throws -> AskingClients? {
+        guard AppleDesk.isBegun(configuration) else {
             log.write(.info, "reconcile_off") { json in
                 json.member("detail", "no key: what Apple sent and did not arrive is not asked for")
             }
             return nil
         }
+        // What is wrong with the key is told now, not by the first failure.
+        let asking = try AskingClients(acceptance, configuration)
+        for warning in asking.clients.warnings {
+            log.write(.warning, "app_store_key") { $0.member("detail", warning) }
+        }
+        return asking
+    }
+
+    /// What asks Apple meanwhile.
+    private static func reconciler(
+        _ asking: AskingClients,
+        _ configuration: Configuration?,
+        _ acceptance: Acceptance,
+        _ database: Database,
+        _ service: Service,
+        _ log: ServiceLog
+    ) -> ReconcileWorker {
+        let settings = (configuration?.appStore ?? AppStoreSettings())
+            .overridden(by: AppStoreSettings(environment: { environment($0) }))
         var options = ReconcileWorker.Options()
         options.backfillMinutes = settings.backfillMinutes ?? options.backfillMinutes
         options.syncs = settings.sync ?? options.syncs
-        // What is wrong with the key is told now, not by the first failure.
-        let clients = try AppleDesk.clients(
-            acceptance,
-            configuration,
-            surroundings: AppleDesk.surroundings
-        )
-        for warning in clients.warnings {
-            log.write(.warning, "app_store_key") { $0.member("detail", warning) }
-        }
+        options.extensions = configuration?.extensions ?? ExtensionSettings()
+        options.serviceIdentity = "subledger \(Program.version)"
         let appender = database.sessions(as: .appender)
         let auditor = database.sessions(as: .auditor)
         return ReconcileWorker(
             options: options,
             verifier: acceptance.verifier(),
-            clients: { surroundings in
-                try AppleDesk.clients(acceptance, configuration, surroundings: surroundings)
-            },
+            // All of one process share the limits.
+            clients: { asking.clients.with($0) },
             connect: { try appender.open() },
             read: { try auditor.open() },
             changed: { service.wake() },

@@ -1,4 +1,5 @@
 internal import AppStore
+internal import EventLog
 internal import Ledger
 internal import LedgerService
 

@@ -2,6 +2,7 @@ internal import AppStore
 internal import EventLog
 internal import Ledger
 internal import LedgerService
+internal import Synchronization
 
 /// What every command needs that asks Apple: the clients, and what writes the answers down.
 struct AppleDesk {
@@ -42,13 +43,37 @@ struct AppleDesk {
     static func clients(
         _ acceptance: Acceptance,
         _ configuration: Configuration?,
-        surroundings: APISurroundings
+        surroundings: APISurroundings,
+        measures: AppStoreMeasures? = nil
     ) throws -> AppStoreClients {
         try AppStoreClients(
             apps: acceptance.apps,
             configuration: configuration,
             environment: AppStoreSettings(environment: { environment($0) }),
-            surroundings: surroundings
+            surroundings: surroundings,
+            observe: { measures?.count($0) }
+        )
+    }
+
+    /// Whether the configuration or the environment begins to say who asks Apple.
+    static func isBegun(_ configuration: Configuration?) -> Bool {
+        let settings = (configuration?.appStore ?? AppStoreSettings())
+            .overridden(by: AppStoreSettings(environment: { environment($0) }))
+        return settings.isBegun || configuration?.apps.contains { $0.appStore != nil } == true
+    }
+
+    /// What reaches Apple for extensions.
+    static func gateway(
+        _ acceptance: Acceptance,
+        _ clients: AppStoreClients,
+        _ database: Database
+    ) -> AppStoreExtensionGateway {
+        let appender = database.sessions(as: .appender)
+        return AppStoreExtensionGateway(
+            clients,
+            surroundings: surroundings,
+            verifier: acceptance.verifier(),
+            connect: { try appender.open() }
         )
     }
 
@@ -84,5 +109,39 @@ struct AppleDesk {
     private static func newRun() -> String {
         let high = UInt128(UInt64.random(in: .min ... .max))
         return UniqueID(bits: high << 64 | UInt128(UInt64.random(in: .min ... .max))).description
+    }
+}
+
+/// The clients that a process shares, and what replaces them when a key is read again.
+final class AskingClients: Sendable {
+    /// What is counted of them.
+    let measures = AppStoreMeasures()
+    private let state: Mutex<AppStoreClients>
+
+    /// Reads the key.
+    init(_ acceptance: Acceptance, _ configuration: Configuration?) throws {
+        state = Mutex(try Self.made(acceptance, configuration, measures))
+    }
+
+    /// The clients as they are now.
+    var clients: AppStoreClients { state.withLock { $0 } }
+
+    /// Reads the key again; where it cannot be used the clients stay as they are.
+    func reload(_ acceptance: Acceptance, _ configuration: Configuration?) throws {
+        let made = try Self.made(acceptance, configuration, measures)
+        state.withLock { $0 = made }
+    }
+
+    private static func made(
+        _ acceptance: Acceptance,
+        _ configuration: Configuration?,
+        _ measures: AppStoreMeasures
+    ) throws -> AppStoreClients {
+        try AppleDesk.clients(
+            acceptance,
+            configuration,
+            surroundings: AppleDesk.surroundings,
+            measures: measures
+        )
     }
 }

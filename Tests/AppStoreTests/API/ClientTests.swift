@@ -218,12 +218,44 @@ import Testing
         #expect(none?.mayHaveHadEffect == false)
     }
 
-    /// An extension whose first try may have arrived stays so, whatever the second one meets.
-    @Test func whatMayHaveHadAnEffectIsSaidThoughTheLastTryHadNone() throws {
-        let script = Script([.failure(.timeout), .unsent(.nameUnknown)])
-        let endpoint = APIEndpoint.extendRenewalDate(
+    private static let extensions: [APIEndpoint] = [
+        .extendRenewalDate(
             originalTransactionID: "1",
             RenewalExtension(days: 1, reason: .other, requestIdentifier: "r")
+        ),
+        .extendRenewalDates(
+            MassRenewalExtension(
+                days: 1,
+                reason: .other,
+                requestIdentifier: UniqueID(bits: 1),
+                productID: "gold"
+            )
+        ),
+    ]
+
+    /// Apple says nowhere that an extension that comes twice is done once.
+    @Test(arguments: extensions)
+    func anExtensionThatMayHaveBeenDoneIsNotSentAgain(_ endpoint: APIEndpoint) throws {
+        for step in [Script.Step.failure(.timeout), .apple(5_000_001), .ok("<html>")] {
+            let script = Script([step, .ok("{}")])
+            let error = #expect(throws: AppStoreAPIError.self) {
+                _ = try APISample.client(script, clock).send(endpoint)
+            }
+            #expect(error?.mayHaveHadEffect == true && script.requests.count == 1, "\(step)")
+            #expect(script.requests.allSatisfy { !$0.isRepeatable })
+        }
+        // A refused token did nothing, and neither did a full hour.
+        let refused = Script([.answer(401, "", []), .apple(4_290_000), .ok("{}")])
+        _ = try APISample.client(refused, clock).send(endpoint)
+        #expect(refused.requests.count == 3)
+    }
+
+    /// What a try that may have arrived did stays so, whatever the second one meets.
+    @Test func whatMayHaveHadAnEffectIsSaidThoughTheLastTryHadNone() throws {
+        let script = Script([.failure(.timeout), .unsent(.nameUnknown)])
+        let endpoint = APIEndpoint.setAppAccountToken(
+            originalTransactionID: "1",
+            UniqueID(bits: 1)
         )
         let error = #expect(throws: AppStoreAPIError.self) {
             let patience = APIPatience(attemptsMax: 2)

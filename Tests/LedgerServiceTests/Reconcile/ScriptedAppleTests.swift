@@ -18,6 +18,8 @@ import Testing
         var status: Int
         var body: String
         var headers: [(String, String)] = []
+        /// Whether the connection breaks within the body.
+        var isCut = false
     }
 
     /// A server that gives answers one after another and remembers who asked.
@@ -76,6 +78,11 @@ import Testing
                 let step = steps.take() ?? Step(status: 500, body: "")
                 var headers = HTTPHeaders()
                 for (name, value) in step.headers { headers.add(name, value) }
+                if step.isCut {
+                    let (body, writer) = BodyWriter.makeStream()
+                    defer { writer.abort() }
+                    return .answer(HTTPResponse(status: step.status, headers: headers, body: body))
+                }
                 return .answer(
                     HTTPResponse(
                         status: step.status,
@@ -116,7 +123,8 @@ import Testing
 
     private func client(
         _ apple: Apple,
-        trusting certificate: String? = nil
+        trusting certificate: String? = nil,
+        now: @escaping @Sendable () -> Timestamp = Self.wallClock
     ) throws -> AppStoreClient {
         var configuration = Configuration()
         configuration.appStore.issuerID = "issuer"
@@ -133,7 +141,7 @@ import Testing
             apps: [AcceptedApp(bundleID: "b", appAppleID: nil, environments: [.sandbox])],
             configuration: configuration,
             surroundings: APISurroundings(
-                now: { Timestamp(milliseconds: Int64(time(nil)) * 1000) },
+                now: now,
                 sleep: { _ in true },
                 random: { $0.lowerBound }
             )
@@ -156,6 +164,60 @@ import Testing
         #expect(response.answer?.form == .transactionInfo)
         #expect(apple.authorizations.count == 5)
         #expect(apple.authorizations.allSatisfy { $0.hasPrefix("Bearer eyJ") })
+        _ = apple.server.stop(within: .seconds(1))
+    }
+
+    private static let wallClock: @Sendable () -> Timestamp = {
+        Timestamp(milliseconds: Int64(time(nil)) * 1000)
+    }
+
+    private static func page(_ token: String?) -> Step {
+        let more =
+            token.map { #""hasMore":true,"paginationToken":"\#($0)""# } ?? #""hasMore":false"#
+        return Step(status: 200, body: #"{"notificationHistory":[],\#(more)}"#)
+    }
+
+    private static func window() -> NotificationHistoryQuery {
+        let now = wallClock()
+        return NotificationHistoryQuery(from: now.adding(.hours(-2)), to: now.adding(.hours(-1)))
+    }
+
+    /// A page that breaks off is asked for again; where Apple forgot the token of a page the window
+    /// is begun anew.
+    @Test func cutPagesAndForgottenPageTokensAreGotOverOverTLS() throws {
+        let apple = try Apple([
+            Self.page("a"), Step(status: 200, body: "", isCut: true), Self.page("b"),
+            Step(status: 400, body: #"{"errorCode":4000017,"errorMessage":"Expired."}"#),
+            Self.page("c"), Step(status: 200, body: "", isCut: true),
+            Step(status: 200, body: #"{"notificationHistory":[{"signedPayload":"a.b"#),
+            Self.page(nil),
+        ])
+        var pages: [Int?] = []
+        try client(apple).notificationHistory(Self.window()) { pages.append($0.page) }
+        #expect(pages == [1, 2, 1, 2])
+        #expect(apple.authorizations.count == 8)
+        _ = apple.server.stop(within: .seconds(1))
+    }
+
+    /// A token that Apple refuses within a list is made anew, and one that grows old is before it is
+    /// refused.
+    @Test func aTokenThatDiesWhilePagingIsMadeAnew() throws {
+        let apple = try Apple([
+            Self.page("a"), Step(status: 401, body: ""), Self.page("b"), Self.page(nil),
+        ])
+        let late = Mutex<Int64>(0)
+        let client = try client(apple) {
+            Self.wallClock().adding(.minutes(late.withLock { $0 }))
+        }
+        var pages = 0
+        try client.notificationHistory(Self.window()) { _ in
+            pages += 1
+            // Before the last page most of a token's life goes by.
+            if pages == 2 { late.withLock { $0 = 13 } }
+        }
+        let seen = apple.authorizations
+        #expect(pages == 3 && seen.count == 4)
+        #expect(seen[0] == seen[1] && Set(seen[1...]).count == 3)
         _ = apple.server.stop(within: .seconds(1))
     }
 
