@@ -39,7 +39,7 @@ public struct AppStoreAPIError: Error, Hashable, Sendable, CustomStringConvertib
     public var status: Int?
     /// Apple's number; nil where there is none.
     public var code: AppleErrorCode?
-    /// The answer's body, byte for byte; empty where none came. It is no part of the description.
+    /// The answer's body, byte for byte; empty where none came.
     public var body: [UInt8] = []
     /// Not before this instant the server wants to be asked again.
     public var retryAt: Timestamp?
