@@ -142,7 +142,11 @@ struct LedgerAuditTests {
         var keys: [String]
     }
 
-    private static func columns(_ connection: Connection) throws -> [Column] {
+    /// The columns of one table, or of all whose rows never change.
+    private static func columns(
+        of table: String? = nil,
+        _ connection: Connection
+    ) throws -> [Column] {
         let rows = try connection.query(
             """
             select c.relname::text, a.attname::text, format_type(a.atttypid, null),
@@ -152,11 +156,15 @@ struct LedgerAuditTests {
             join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
             join pg_constraint p on p.conrelid = c.oid and p.contype = 'p'
             where c.relnamespace = 'ledger'::regnamespace and c.relkind in ('r', 'p')
-                and not c.relispartition and exists (
-                    select from pg_trigger t where t.tgrelid = c.oid and t.tgname = 'refuse_row'
+                and not c.relispartition and (
+                    c.relname = $1 or $1 is null and exists (
+                        select from pg_trigger t
+                        where t.tgrelid = c.oid and t.tgname = 'refuse_row'
+                    )
                 )
             order by 1, a.attnum
-            """
+            """,
+            [table.map { .text($0) } ?? .null]
         )
         return (0..<rows.count).map { row in
             Column(
@@ -182,10 +190,41 @@ struct LedgerAuditTests {
         case "bytea":
             return "case when \(name) is null or length(\(name)) = 0 then '\\x01'"
                 + " else set_byte(\(name), 0, get_byte(\(name), 0) # 1) end"
+        case "text[]": return "array_append(coalesce(\(name), '{}'), 'x')"
         case "integer[]": return "\(name) || 1"
         case "bytea[]": return "\(name)[:cardinality(\(name)) - 1] || '\\x7b7d'::bytea"
         default: throw EventLogError(.invalid, "no other value for \(column.type)")
         }
+    }
+
+    /// The decoded columns can be made again from the evidence, so that rows of them may change;
+    /// what they say is compared nevertheless.
+    @Test func aChangeOfAnyDecodedColumnIsNamed() throws {
+        let sample = try Self.ledger()
+        let connection = try sample.database.connect()
+        let row = "position = (select min(position) from ledger.fact where price is not null)"
+        var changed = 0
+        // Where the decoder is another one, the row is not used at all.
+        for column in try Self.columns(of: "fact", connection) where column.name != "decoder" {
+            try connection.execute(
+                """
+                create temporary table kept as select * from ledger.fact;
+                update ledger.fact set "\(column.name)" = \(try Self.other(column)) where \(row)
+                """
+            )
+            let report = try LedgerAudit(connection).run()
+            #expect(report.difference != nil, "\(column.name): nothing was found")
+            changed += 1
+            try connection.execute(
+                """
+                delete from ledger.fact;
+                insert into ledger.fact select * from kept;
+                drop table kept
+                """
+            )
+        }
+        #expect(changed > 60)
+        #expect(try LedgerAudit(connection).run().difference == nil)
     }
 
     @Test func aChangeOfAnyColumnOfAnyTableThatNeverChangesIsNamed() throws {

@@ -29,6 +29,7 @@ extension Service {
     /// `GET /v1/mass-extensions/{request}`: how far one is, as Apple last said; the service asks
     /// Apple by itself.
     func massExtension(_ request: HTTPRequest) throws -> Answer {
+        _ = try Parameters(request, allowing: [])
         let id = try Self.requestIdentifier(request)
         return desk.answer { [self] connection in
             let result: ExtensionResult
