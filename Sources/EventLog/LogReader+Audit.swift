@@ -12,8 +12,15 @@ extension LogReader {
         public var defect: String?
         /// The row of `ledger.fact`.
         public var fact: Fact?
+        /// Whether there is such a row at all.
+        public var hasFactRow = false
         /// Whether this program's decoder filled that row, so that it must say the same.
         public var hasOwnFact: Bool
+        /// Whether it says something in columns that belong to an answer or a request to extend,
+        /// and names neither.
+        var hasStrayExtension = false
+        /// What the row says that its columns could not hold.
+        var anomalies: [String] = []
 
         /// What the received bytes are; nil where that cannot be read.
         public var form: ReceivedForm? { parts?.parts.codec.form }
@@ -28,10 +35,15 @@ extension LogReader {
             return try parts.evidence()
         }
 
-        /// Whether the row says what was decoded anew, as far as columns can hold it.
-        public func holds(_ decoded: Fact?) -> Bool {
-            if fact == decoded { return true }
-            guard let decoded else { return false }
+        /// Whether the row says what is decoded anew from the evidence, as far as columns can hold
+        /// it.
+        ///
+        /// - Parameters:
+        ///   - decoded: what the fold reads.
+        ///   - evidence: what was received.
+        /// - Throws: where the evidence cannot be decoded.
+        public func holds(_ decoded: Fact?, of evidence: StoredEvidence) throws -> Bool {
+            guard !hasStrayExtension else { return false }
             var event = NewEvent(
                 app: .none,
                 stream: event.key.stream,
@@ -42,8 +54,15 @@ extension LogReader {
                 contentDigest: []
             )
             event.fact = decoded
-            // What PostgreSQL cannot hold is null there, and named.
-            return !FactWriter(event, appID: 0, decoder: 0).anomalies.isEmpty
+            if evidence.form == .jws {
+                event.decodeAnomalies = try FactSource.details(of: evidence).anomalies
+                let known = FactWriter(event, appID: 0, decoder: 0).anomalies
+                guard known.sorted() == anomalies.sorted() else { return false }
+                // What PostgreSQL cannot hold is null there, and named.
+                return fact == decoded || known.count > event.decodeAnomalies.count
+            }
+            if fact == decoded { return true }
+            return decoded != nil && !FactWriter(event, appID: 0, decoder: 0).anomalies.isEmpty
         }
     }
 
@@ -123,7 +142,13 @@ extension LogReader {
         let columns = (["position"] + FactColumns.names).map { "fact.\($0)" }
         let sql = """
             copy (
-                select \(columns.joined(separator: ", "))
+                select fact.decode_anomalies,
+                    fact.extension_request is null and (
+                        fact.extension_detail is not null
+                        or fact.extension_success is null
+                            and fact.extension_effective_date is not null
+                    ),
+                    \(columns.joined(separator: ", "))
                 from ledger.event
                 join ledger.fact
                     on fact.stream = event.stream and fact.app_id = event.app_id
@@ -132,8 +157,13 @@ extension LogReader {
             ) to stdout (format binary)
             """
         try connection.copyOut(sql) { row in
+            let anomalies = row.textArray() ?? []
+            let hasStray = row.bool() ?? false
             let read = reader.row(&row, decoder: source.version)
             guard let place = places[read.position] else { return }
+            events[place].hasFactRow = true
+            events[place].hasStrayExtension = hasStray
+            events[place].anomalies = anomalies
             events[place].fact = read.fact
             events[place].hasOwnFact = read.decoder == source.version
         }

@@ -197,6 +197,10 @@ struct LedgerAuditTests {
         }
     }
 
+    private static let keys =
+        "position, app_id, decoder, kind, provenance, fact_at, transaction_id,"
+        + " transaction_signed_date"
+
     /// The decoded columns can be made again from the evidence, so that rows of them may change;
     /// what they say is compared nevertheless.
     @Test func aChangeOfAnyDecodedColumnIsNamed() throws {
@@ -224,6 +228,26 @@ struct LedgerAuditTests {
             )
         }
         #expect(changed > 60)
+        // A row that is gone, or one that nobody appended, shows as well.
+        for change in [
+            "delete from ledger.fact where \(row)",
+            """
+            insert into ledger.fact (\(Self.keys), stream)
+            select \(Self.keys), stream || '0' from ledger.fact where \(row)
+            """,
+        ] {
+            try connection.execute(
+                "create temporary table kept as select * from ledger.fact; \(change)"
+            )
+            #expect(try LedgerAudit(connection).run().difference != nil, "\(change)")
+            try connection.execute(
+                """
+                delete from ledger.fact;
+                insert into ledger.fact select * from kept;
+                drop table kept
+                """
+            )
+        }
         #expect(try LedgerAudit(connection).run().difference == nil)
     }
 

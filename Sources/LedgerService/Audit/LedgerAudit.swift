@@ -131,7 +131,33 @@ public struct LedgerAudit {
             }
             progress(min(found.position, report.head.position))
         }
+        if sample == nil, let defect = try strayFacts() {
+            report.difference = defect
+            return
+        }
         if let defect = try ExtensionRows.defect(connection) { report.difference = defect }
+    }
+
+    /// A decoded row that belongs to no event; each event has its own by now.
+    private func strayFacts() throws -> LogAudit.Difference? {
+        let rows = try connection.query(
+            """
+            select position, app_id, stream from ledger.fact
+            where not exists (
+                select from ledger.event
+                where event.stream = fact.stream and event.app_id = fact.app_id
+                    and event.position = fact.position
+            )
+            order by position limit 1
+            """
+        )
+        guard rows.count > 0 else { return nil }
+        let position = rows.int(0, 0) ?? 0
+        return LogAudit.Difference(
+            position: position,
+            description: "ledger.fact has a row at \(position) of \(rows.int(0, 1) ?? 0)/"
+                + "\(rows.text(0, 2) ?? "") that belongs to no event"
+        )
     }
 
     /// How many events are verified at once, and from one such window to the next how many positions.
@@ -203,13 +229,14 @@ public struct LedgerAudit {
         {
             return defect
         }
+        guard audited.hasFactRow else { return "its decoded row in ledger.fact is missing" }
         guard audited.hasOwnFact else { return nil }
         guard audited.fact != nil || evidence.form == .jws || hasFact(event.kind) else {
             return nil
         }
         do {
             let decoded = try FactSource.current.fact(evidence)
-            return audited.holds(decoded)
+            return try audited.holds(decoded, of: evidence)
                 ? nil : "its decoded columns say something else than its evidence"
         } catch {
             // That nobody can read it is known where an operator has it passed over.
