@@ -41,6 +41,7 @@ extension LogReader {
         /// - Parameters:
         ///   - decoded: what the fold reads.
         ///   - evidence: what was received.
+        /// - Returns: whether nothing else stands there.
         /// - Throws: where the evidence cannot be decoded.
         public func holds(_ decoded: Fact?, of evidence: StoredEvidence) throws -> Bool {
             guard !hasStrayExtension else { return false }
