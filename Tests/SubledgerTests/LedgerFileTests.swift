@@ -242,8 +242,11 @@ import Testing
         try process.run()
         let connection = try site.database.connect()
         while process.isRunning {
-            let head = try connection.query("select position from ledger.head").int(0, 0)
-            if head != 0 { break }
+            // Other kinds of events may come before the program listens to signals.
+            let rows = try connection.query(
+                "select exists (select from ledger.event where kind = 'notification')"
+            )
+            if rows.bool(0, 0) == true { break }
             usleep(1000)
         }
         return process
@@ -261,7 +264,7 @@ import Testing
                 """
                 select count(*) from pg_stat_activity
                 where datname = current_database() and backend_type = 'client backend'
-                    and pid <> pg_backend_pid() and state <> 'idle'
+                    and pid <> pg_backend_pid()
                 """
             )
             if others != 0 { usleep(10_000) }
