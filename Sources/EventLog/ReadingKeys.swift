@@ -101,6 +101,14 @@ public struct ReadingKeys {
         return .new(eventKey: take(event, fact, after: before?.eventKey))
     }
 
+    /// Takes in what a notification says that is appended with readings, before what follows it.
+    ///
+    /// What a reading is then told to be does not depend on which of both a batch holds.
+    public mutating func note(_ event: NewEvent) {
+        guard let fact = event.fact, loaded.contains(event.stream) else { return }
+        add(fact, event.app, event.stream, event.eventKey)
+    }
+
     private mutating func take(_ event: NewEvent, _ fact: Fact, after key: String?) -> String {
         var eventKey = event.eventKey
         if let key {

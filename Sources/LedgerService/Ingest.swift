@@ -185,7 +185,11 @@ public final class Ingest {
         guard !readings.isEmpty else { return }
         var keys = ReadingKeys()
         try keys.load(Set(readings.map(\.event.stream)), from: try lookUp())
-        for index in facts.indices where facts[index].event.isReading {
+        for index in facts.indices {
+            guard facts[index].event.isReading else {
+                keys.note(facts[index].event)
+                continue
+            }
             switch keys.place(facts[index].event) {
             case .unchanged: facts[index].isUnchanged = true
             case .new(let eventKey): facts[index].event.eventKey = eventKey
