@@ -184,9 +184,15 @@ import Testing
         let (unknown, refused) = try sample.ingest([bare])
         #expect(unknown.quarantined == 1)
         #expect(refused.map(\.reason) == ["app_unknown"])
+        // It says what the purchase says, whichever batch either is in; a changed one is an event.
         let (known, none) = try sample.ingest([sample.purchase(1), bare])
         #expect(none == [])
-        #expect(known.appended == 2)
+        #expect(known.appended == 1 && known.duplicate == 1)
+        var changed = renewal
+        changed.autoRenewStatus = 0
+        let (news, nothing) = try sample.ingest([bare, sample.sign(chain.payload(changed))])
+        #expect(nothing == [])
+        #expect(news.appended == 1 && news.duplicate == 1)
         #expect(try sample.count("select count(distinct app_id) from ledger.event") == 1)
     }
 
