@@ -113,7 +113,7 @@ import Testing
         // What we ask for ourselves always arrives, and is kept where it says something new.
         let unchanged = sent["answer/-", default: 0] - stored["answer/-", default: 0]
         #expect(unchanged > 0)
-        #expect(stored["answer/-", default: 0] > unchanged)
+        #expect(stored["answer/-", default: 0] > 100)
         #expect(report.duplicate == statistics.duplicates + unchanged)
 
         let unknown = try connection.query(
