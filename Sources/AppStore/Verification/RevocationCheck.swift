@@ -26,7 +26,7 @@ public struct RevocationUnreachable: Error, Hashable, Sendable {
 final class RevocationCheck: Sendable {
     /// How long a responder is left alone after a failure.
     static let pause = Duration.seconds(10)
-    /// How long a good answer counts at most, in seconds: half the days for which Apple's say so.
+    /// How long a good answer counts at most, in seconds, however long it says that it holds.
     static let goodMaxSeconds: Int64 = 86_400
     /// How long it counts at least, where the responder's answers run out at once.
     static let goodMinSeconds: Int64 = 300
