@@ -24,6 +24,7 @@ import Testing
         print("seed \(seed)")
         let desk = try KilledDesk(seed: seed, kills: Self.kills)
         try desk.killAll(Self.kills)
+        try desk.killMass()
         try desk.settleAll()
         try desk.compare()
     }
@@ -51,6 +52,8 @@ private final class KilledDesk {
     private let opening: Int64
     private var random: Numbers
     private var killedWithin = 0
+    /// What the mass extension is for; nothing else of this product is extended.
+    private var massProduct = ""
 
     init(seed: UInt64, kills: Int) throws {
         random = Numbers(state: seed)
@@ -96,29 +99,65 @@ private final class KilledDesk {
     // MARK: - Killing
 
     func killAll(_ count: Int) throws {
-        let ids = store.server.withStore { $0.overviews }.filter { overview in
+        let overviews = store.server.withStore { $0.overviews }
+        massProduct = try product(forAllOf: overviews)
+        let massProduct = massProduct
+        let ids = overviews.filter { overview in
             overview.extensionError == nil && (overview.transaction?.price ?? 0) > 0
                 && overview.transaction?.offer == nil
+                && overview.transaction?.productID != massProduct
         }.map(\.originalTransactionID).prefix(count)
         #expect(ids.count == count)
-        let synced = try run(["sync", "--allow-unsafe-server"] + ids)
+        let those = overviews.filter { $0.transaction?.productID == massProduct }
+        let all = ids + those.map(\.originalTransactionID)
+        let synced = try run(["sync", "--allow-unsafe-server"] + all)
         #expect(synced.status == 0, "\(synced.errors)")
         // Apple takes its time, so that there is a while between request and answer.
         store.server.withStore { store in
             store.addFault(FaultPlan.RequestFault(.latency(600), endpoint: .extend))
+            store.addFault(FaultPlan.RequestFault(.latency(600), endpoint: .massExtend))
         }
-        for (place, id) in ids.enumerated() { try kill(id, place) }
+        for (place, id) in ids.enumerated() {
+            try kill(
+                ["extend", id, "--days", "\(1 + place % 60)", "--ticket", "SUP-\(place)"],
+                isOnceAsked: place.isMultiple(of: 2)
+            )
+        }
+    }
+
+    private static let massRequests = """
+        select count(*) from ledger.extension_request where kind = 'mass_extension_requested'
+        """
+
+    /// The product that most subscriptions have which can be extended.
+    private func product(forAllOf overviews: [FakeAppStore.Overview]) throws -> String {
+        let products = overviews.filter { $0.extensionError == nil }
+            .compactMap { $0.transaction?.productID }
+        let counts = Dictionary(products.map { ($0, 1) }, uniquingKeysWith: +)
+        return try #require(counts.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key)
+    }
+
+    /// Starts mass extensions and ends them, until one has come as far as to be in the ledger.
+    func killMass() throws {
+        var isAsked = false
+        for attempt in 0..<20 where !isAsked {
+            try kill(
+                [
+                    "extend", "mass", "--product", massProduct, "--bundle-id", app.bundleID,
+                    "--environment", "Sandbox", "--days", "77", "--ticket", "INC-\(attempt)",
+                ],
+                isOnceAsked: attempt > 2
+            )
+            isAsked = try number(Self.massRequests) > 0
+        }
+        #expect(isAsked)
         store.server.withStore { $0.setFaults(FaultPlan()) }
     }
 
-    /// Starts an extension and ends it: half of them between request and answer, the others at any
-    /// moment of their life.
-    private func kill(_ id: String, _ place: Int) throws {
+    /// Starts an extension and ends it: between request and answer, or at any moment of its life.
+    private func kill(_ words: [String], isOnceAsked: Bool) throws {
         let process = Subledger.process(
-            [
-                "extend", id, "--days", "\(1 + place % 60)", "--reason", "service-issue",
-                "--ticket", "SUP-\(place)", "--operator", "olga", "--allow-unsafe-server",
-            ],
+            words + ["--reason", "service-issue", "--operator", "olga", "--allow-unsafe-server"],
             in: folder.path,
             database: database.conninfo
         )
@@ -126,7 +165,7 @@ private final class KilledDesk {
         process.standardError = FileHandle.nullDevice
         let before = try number("select count(*) from ledger.extension_step")
         try process.run()
-        if place.isMultiple(of: 2) {
+        if isOnceAsked {
             let connection = try database.connect()
             for _ in 0..<6000 where process.isRunning {
                 let steps = try connection.query("select count(*) from ledger.extension_step")
@@ -159,7 +198,14 @@ private final class KilledDesk {
             let result = try extensions.resolve(request, by: .service)
             #expect([.accepted, .confirmed].contains(result.outcome), "\(result)")
         }
-        store.server.advance(byMilliseconds: Milliseconds.minutes(16).rawValue)
+        store.server.advance(byMilliseconds: Milliseconds.hours(3).rawValue)
+        let mass = try database.connect().query(
+            "select request_identifier from read_model.mass_request"
+        )
+        for row in 0..<mass.count {
+            let request = UniqueID(bits: try #require(mass.uuid(row, 0)))
+            #expect(try extensions.massStatus(request).isComplete)
+        }
         try deliverAll()
         try Projector(database.connect()).project()
         #expect(try extensions.unsettled().isEmpty)
@@ -169,7 +215,7 @@ private final class KilledDesk {
         let configuration = try Configuration(path: folder.path + "/subledger.json")
         let acceptance = try Acceptance(configuration)
         let surroundings = APISurroundings(
-            now: { Timestamp(milliseconds: Int64(time(nil)) * 1000) },
+            now: { Self.now() },
             sleep: { duration in
                 usleep(UInt32(duration.rawValue) * 1000)
                 return true
@@ -190,8 +236,12 @@ private final class KilledDesk {
                 verifier: verifier(),
                 connect: { try database.connect() }
             ),
-            now: { Timestamp(milliseconds: Int64(time(nil)) * 1000 + waited) }
+            now: { Timestamp(milliseconds: Self.now().milliseconds + waited) }
         )
+    }
+
+    private static func now() -> Timestamp {
+        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
     }
 
     private func verifier() throws -> Verifier {
@@ -218,29 +268,62 @@ private final class KilledDesk {
 
     func compare() throws {
         let opening = opening
-        let books = store.server.withStore { $0.extensions }.filter {
-            $0.at >= opening && $0.source == .request
-        }
+        let books = store.server.withStore { $0.extensions }.filter { $0.at >= opening }
+        let rows = try ExtensionQuery().rows(limit: 10_000, database.connect())
+        let requests = try compareRequests(books.filter { $0.source == .request }, rows)
+        let mass = try compareMass(
+            books.filter { $0.source == .mass || $0.source == .followed },
+            rows.filter { $0["mass_request_id"] != nil }
+        )
+        print("\(killedWithin) killed while they ran, \(requests) requests, \(mass) by product")
+        #expect(try LedgerAudit(database.connect()).run().difference == nil)
+    }
+
+    private func compareRequests(
+        _ books: [ExtensionEntry],
+        _ rows: [ExtensionAuditRow]
+    ) throws -> Int {
         let theirs = books.filter { !$0.isRepeat && $0.effectiveDate != nil }.map { entry in
-            [
-                entry.originalTransactionID, entry.requestIdentifier ?? "",
-                "\(entry.days ?? 0)", "confirmed",
-                Timestamp(milliseconds: entry.expiresBefore ?? 0).description,
-                Timestamp(milliseconds: entry.effectiveDate ?? 0).description,
-                entry.notificationUUID ?? "",
-            ].joined(separator: " ")
+            line(entry, [entry.requestIdentifier, "\(entry.days ?? 0)", "confirmed"])
         }
-        let rows = try ExtensionQuery().rows(limit: 1000, database.connect())
         let ours = rows.filter { $0["scope"] == "single" && $0["request_identifier"] != nil }
-            .map { row in
-                [
-                    "original_transaction_id", "request_identifier", "days_requested", "outcome",
-                    "expires_before", "expires_confirmed", "notification_uuid",
-                ].map { row[$0] ?? "–" }.joined(separator: " ")
-            }
+            .map { line($0, ["request_identifier", "days_requested", "outcome"]) }
         #expect(ours.sorted() == theirs.sorted())
         #expect(Set(books.map(\.originalTransactionID)).count == theirs.count, "none came twice")
-        print("\(killedWithin) killed while they ran, \(ours.count) requests, \(books.count) sent")
-        #expect(try LedgerAudit(database.connect()).run().difference == nil)
+        return ours.count
+    }
+
+    private func compareMass(
+        _ books: [ExtensionEntry],
+        _ rows: [ExtensionAuditRow]
+    ) throws -> Int {
+        let theirs = books.map { entry in
+            let isDone = entry.effectiveDate != nil
+            return line(
+                entry,
+                [entry.requestIdentifier, isDone ? "confirmed" : "refused_by_apple"]
+            )
+        }
+        let ours = rows.map { line($0, ["mass_request_id", "outcome"]) }
+        #expect(ours.sorted() == theirs.sorted())
+        #expect(ours.count > 5)
+        return ours.count
+    }
+
+    /// What both know of an extension, the end afterwards only where it was moved.
+    private func line(_ entry: ExtensionEntry, _ words: [String?]) -> String {
+        let all: [String?] =
+            [entry.originalTransactionID] + words + [
+                entry.expiresBefore.map { Timestamp(milliseconds: $0).description },
+                entry.effectiveDate.map { Timestamp(milliseconds: $0).description },
+                entry.notificationUUID,
+            ]
+        return all.map { $0 ?? "–" }.joined(separator: " ")
+    }
+
+    private func line(_ row: ExtensionAuditRow, _ names: [String]) -> String {
+        (["original_transaction_id"] + names
+            + ["expires_before", "expires_confirmed", "notification_uuid"])
+            .map { row[$0] ?? "–" }.joined(separator: " ")
     }
 }

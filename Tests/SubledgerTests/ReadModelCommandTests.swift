@@ -317,4 +317,41 @@ import Testing
         #expect(try count("rebuild", "--diff") == 0)
         #expect(try count("policy", "diff", "--billing-retry-access", "deny") != nil)
     }
+
+    // MARK: - audit monthly
+
+    @Test func theExtensionsOfEachMonthAreThoseOfTheAudit() throws {
+        let year = Self.year + ["--environment", "Sandbox"]
+        let answer = try Self.company.get().run(["audit", "monthly", "--json"] + year)
+        #expect(answer.status == 0, "\(answer.errors)")
+        let months = try #require(try object(answer) as? [Row])
+        #expect(months.allSatisfy { ($0["month"] as? String)?.hasPrefix("2025-") == true })
+        func sum(_ name: String) -> Int { months.reduce(0) { $0 + ($1[name] as? Int ?? 0) } }
+        let audit = try Self.company.get().rows(
+            """
+            select count(*)::text, trim_scale(sum(days_effective))::text
+            from read_model.extension_audit where environment = 'Sandbox' and outcome = 'external'
+                and at >= '2025-01-01T00:00:00Z' and at < '2026-01-01T00:00:00Z'
+            """
+        )
+        #expect(sum("external") > 0)
+        #expect([["\(sum("external"))", "\(sum("days_granted"))"]] == audit)
+        #expect(sum("requests") == 0)
+
+        let csv = try Self.company.get().run(["audit", "monthly", "--csv"] + year)
+        #expect(csv.output.split(separator: "\n").count == months.count + 1)
+        #expect(csv.output.hasPrefix("month,apple_reason,operator,requests,granted,days_granted,"))
+        let table = try Self.company.get().run(["audit", "monthly"] + year)
+        #expect(table.output.contains("\(sum("granted")) extensions in Sandbox"), "\(table.output)")
+        let exports = try Self.company.get().rows(
+            "select count(*)::text from ledger.event where kind = 'audit_exported'"
+        )
+        #expect(exports == [["2"]], "what leaves as --json or --csv is an event")
+
+        #expect(try Self.company.get().run(["audit", "monthly"]).status == 2)
+        #expect(try run("audit", "monthly", "--csv", "--json").status == 2)
+        let zone = try Self.company.get().run(["audit", "monthly", "--zone", "Mars"] + year)
+        #expect(zone.status == 2)
+        #expect(zone.errors.contains("Mars"), "\(zone.errors)")
+    }
 }

@@ -75,17 +75,22 @@ package final class AppStoreExtensionGateway: ExtensionGateway {
             attemptsMax: Self.readingPatience.attemptsMax,
             waitMax: Self.readingPatience.waitMax
         )
+        // Each request has a stream of its own for its body.
+        func recorder(_ request: String) -> ResponseRecorder {
+            ResponseRecorder(run: request, verifier: verifier, connect: connect)
+        }
         let response: APIResponse
         do throws(AppStoreAPIError) { response = try client.send(endpoint) } catch {
+            let now = surroundings.now()
+            try recorder(UniqueID.random().description).note(
+                error,
+                about: stream,
+                of: app,
+                now: now
+            )
             throw ExtensionGatewayFailure("\(error)")
         }
-        // Each request has a stream of its own for its body.
-        let recorder = ResponseRecorder(
-            run: response.requestID,
-            verifier: verifier,
-            connect: connect
-        )
-        let recorded = try recorder.record(response, about: stream)
+        let recorded = try recorder(response.requestID).record(response, about: stream)
         guard let rejection = recorded.rejected.first else { return response }
         throw ExtensionGatewayFailure(
             "Apple's answer does not verify: \(rejection.reason.rawValue)"

@@ -1,6 +1,6 @@
 package import AppStore
 package import EventLog
-internal import Ledger
+package import Ledger
 package import Postgres
 
 /// What became of the facts of one answer.
@@ -111,6 +111,31 @@ package final class ResponseRecorder {
                 now: response.receivedAt
             )
             return result
+        }
+    }
+
+    /// Notes that Apple was asked and gave no answer that could be used.
+    ///
+    /// - Parameters:
+    ///   - error: what came instead.
+    ///   - stream: what was asked about, as for `record`.
+    ///   - app: the app.
+    ///   - now: when.
+    /// - Throws: `PostgresError` when the database cannot be used.
+    package func note(
+        _ error: AppStoreAPIError,
+        about stream: String,
+        of app: AppKey,
+        now: Timestamp
+    ) throws {
+        try withSession { connection, _ in
+            try PollBook(connection).note(
+                stream,
+                of: app,
+                source: error.endpoint,
+                outcome: error.outcome,
+                now: now
+            )
         }
     }
 

@@ -52,7 +52,7 @@ package final class Sync {
         do {
             try ask(account.client, target, &result)
         } catch let error as AppStoreAPIError {
-            try note(error, target)
+            try recorder.note(error, about: target.id, of: target.app, now: now())
             switch error.kind {
             case .apple(let code) where code.retry == .never: result.failure = error
             case .refusedHere: result.failure = error
@@ -120,18 +120,6 @@ package final class Sync {
                 source: source,
                 outcome: "ok",
                 revision: revision,
-                now: now()
-            )
-        }
-    }
-
-    private func note(_ error: AppStoreAPIError, _ target: SyncSelection.Target) throws {
-        try recorder.withSession { connection, _ in
-            try PollBook(connection).note(
-                target.id,
-                of: target.app,
-                source: error.endpoint,
-                outcome: error.outcome,
                 now: now()
             )
         }

@@ -1,6 +1,7 @@
 internal import EventLog
 internal import Ledger
 internal import LedgerService
+internal import Postgres
 
 /// `subledger audit extensions`.
 enum AuditExtensionsCommand {
@@ -37,17 +38,7 @@ enum AuditExtensionsCommand {
         }
         let database = try Database.open(arguments, Configuration.find(arguments))
         let connection = try database.connect(as: .auditor)
-        if arguments.has("--csv") || arguments.has("--json") {
-            let login = OperatorAccount.userName()
-            try RecordedRows.recordExport(
-                of: "extensions",
-                filter: arguments.options.map { "\($0.name) \($0.value)" }.joined(separator: " "),
-                by: OperatorAccount.actor(claimed: login, database.connect()),
-                now: .now,
-                connection,
-                through: Appender(database.connect(as: .appender))
-            )
-        }
+        try recordExport("extensions", arguments, database, connection)
         let output = Output.standard()
         var table = TextTable(
             "at",
@@ -84,6 +75,24 @@ enum AuditExtensionsCommand {
         if !arguments.has("--csv"), !arguments.has("--json") { try output.table(table) }
         try output.flush()
         return .done
+    }
+
+    /// Records as an event that somebody took the audit out, as --csv or --json.
+    static func recordExport(
+        _ what: String,
+        _ arguments: Arguments,
+        _ database: Database,
+        _ connection: Connection
+    ) throws {
+        guard arguments.has("--csv") || arguments.has("--json") else { return }
+        try RecordedRows.recordExport(
+            of: what,
+            filter: arguments.options.map { "\($0.name) \($0.value)" }.joined(separator: " "),
+            by: OperatorAccount.actor(claimed: OperatorAccount.userName(), database.connect()),
+            now: .now,
+            connection,
+            through: Appender(database.connect(as: .appender))
+        )
     }
 
     private static func cells(_ row: ExtensionAuditRow) -> [String] {

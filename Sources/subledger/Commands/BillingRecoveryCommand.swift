@@ -65,32 +65,19 @@ enum BillingRecoveryCommand {
     }
 
     private static func rateQuery(_ arguments: Arguments) throws -> RecoveryRateQuery {
-        guard let since = arguments.value("--from"), let until = arguments.value("--to") else {
-            throw CommandFailure.usage("--rate needs --from DAY and --to DAY")
-        }
-        for (name, day) in [("--from", since), ("--to", until)] where !isDay(day) {
-            throw CommandFailure.usage("\(name) takes a day such as 2026-01-31, not “\(day)”")
-        }
-        guard since < until else {
-            throw CommandFailure.usage("--to is the first day after the last, later than --from")
-        }
+        let days = try arguments.days(for: "--rate")
         let text = arguments.value("--by") ?? "week"
         guard let step = RecoveryRateQuery.Step(rawValue: text) else {
             throw CommandFailure.usage("--by is week or month, not “\(text)”")
         }
         return RecoveryRateQuery(
-            since: since,
-            until: until,
+            since: days.since,
+            until: days.until,
             step: step,
             zone: arguments.value("--zone") ?? "UTC",
             environment: try EntitlementsCommand.environment(arguments) ?? .production,
             asOf: try arguments.instant("--at") ?? .now
         )
-    }
-
-    /// Whether a text is a day of the calendar, `2026-01-31`.
-    private static func isDay(_ text: String) -> Bool {
-        text.utf8.count == 10 && Timestamp(parsing: text) != nil
     }
 
     // MARK: - Who is in trouble
@@ -143,13 +130,7 @@ enum BillingRecoveryCommand {
         _ connection: Connection,
         to output: Output
     ) throws {
-        let rows: [RecoveryRate]
-        do {
-            rows = try query.rows(connection)
-        } catch {
-            guard error.sqlState?.hasPrefix("22") == true else { throw error }
-            throw CommandFailure.usage("a day or the zone does not exist: \(error.message)")
-        }
+        let rows = try askingForDays { () throws(ReadModelError) in try query.rows(connection) }
         if arguments.has("--json") {
             try output.line(json(rows))
         } else if arguments.has("--csv") {

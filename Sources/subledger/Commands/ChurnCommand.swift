@@ -70,23 +70,14 @@ enum ChurnCommand {
     }
 
     private static func query(_ arguments: Arguments) throws -> ChurnQuery {
-        guard let since = arguments.value("--from"), let until = arguments.value("--to") else {
-            throw CommandFailure.usage("churn needs --from DAY and --to DAY")
-        }
-        for (name, day) in [("--from", since), ("--to", until)]
-        where day.utf8.count != 10 || Timestamp(parsing: day) == nil {
-            throw CommandFailure.usage("\(name) takes a day such as 2026-01-31, not “\(day)”")
-        }
-        guard since < until else {
-            throw CommandFailure.usage("--to is the first day after the last, later than --from")
-        }
+        let days = try arguments.days(for: "churn")
         let text = arguments.value("--by") ?? "month"
         guard let grouping = ChurnQuery.Grouping(rawValue: text) else {
             throw CommandFailure.usage("--by is month, product or cause, not “\(text)”")
         }
         return ChurnQuery(
-            since: since,
-            until: until,
+            since: days.since,
+            until: days.until,
             grouping: grouping,
             zone: arguments.value("--zone") ?? "UTC",
             environment: try EntitlementsCommand.environment(arguments) ?? .production,

@@ -197,6 +197,11 @@ struct AppStoreExtensionTests {
         bench.store.server.stop()
         let unread = try ask(bench, id)
         #expect(unread.outcome == .refusedLocally && unread.rule == "status_unavailable")
+        let poll = try bench.database.connect().query(
+            "select outcome from ledger.poll where stream = $1 and source = $2",
+            [.text(id), .text("subscription_statuses")]
+        )
+        #expect(poll.text(0, 0).map { $0 != "ok" } == true, "what failed is noted as well")
         let unsent = try ask(bench, id) { $0.withoutFreshStatus = true }
         #expect(unsent.outcome == .refusedLocally && unsent.rule == "not_sent")
         #expect(try bench.row(unsent.request)?["fresh_status"] == "false")
