@@ -47,6 +47,7 @@ public enum Schema {
         migration(16, "mark_position", PackageResources._016_mark_position_sql),
         migration(17, "extension", PackageResources._017_extension_sql),
         migration(19, "known_at", PackageResources._019_known_at_sql),
+        migration(21, "epoch", PackageResources._021_epoch_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

@@ -1,5 +1,6 @@
 internal import Crypto
 internal import Ledger
+internal import Postgres
 
 /// The hashes that make every column of the log evident.
 ///
@@ -97,4 +98,18 @@ struct Batch: Hashable {
     var root: [UInt8]
     /// The link of the batch before.
     var previous: [UInt8]
+}
+
+extension Batch {
+    /// The columns that `init(_:_:)` reads.
+    static let columns = "first_position, last_position, recorded_at, root, previous"
+
+    /// Reads a row of these columns.
+    init(_ rows: Rows, _ row: Int) {
+        firstPosition = rows.int(row, 0) ?? 0
+        lastPosition = rows.int(row, 1) ?? 0
+        recordedAt = Timestamp(milliseconds: rows.instant(row, 2) ?? 0)
+        root = rows.bytes(row, 3) ?? []
+        previous = rows.bytes(row, 4) ?? []
+    }
 }

@@ -23,6 +23,9 @@ public struct EventLogError: Error, Hashable, Sendable, CustomStringConvertible 
         case unreadable
         /// A subscription has news since it was read; nothing was written. Read and decide anew.
         case stale
+        /// The log came to another server since its epoch was opened; nobody may append before
+        /// somebody has looked and opened a new one.
+        case restored
         /// The caller handed over what the log cannot keep.
         case invalid
     }

@@ -270,7 +270,7 @@ public struct LogAudit {
     private func batches(after position: Int64) throws -> [Batch] {
         let rows = try connection.query(
             """
-            select first_position, last_position, recorded_at, root, previous from ledger.batch
+            select \(Batch.columns) from ledger.batch
             where first_position > $1
             order by first_position limit 500
             """,
@@ -278,13 +278,7 @@ public struct LogAudit {
         )
         var result: [Batch] = []
         for row in 0..<rows.count {
-            let batch = Batch(
-                firstPosition: rows.int(row, 0) ?? 0,
-                lastPosition: rows.int(row, 1) ?? 0,
-                recordedAt: Timestamp(milliseconds: rows.instant(row, 2) ?? 0),
-                root: rows.bytes(row, 3) ?? [],
-                previous: rows.bytes(row, 4) ?? []
-            )
+            let batch = Batch(rows, row)
             if row > 0, batch.lastPosition > position + Self.windowCount { break }
             result.append(batch)
         }

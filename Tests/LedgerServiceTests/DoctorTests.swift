@@ -49,7 +49,7 @@ import Testing
 
     @Test func aHealthyLogIsFoundHealthy() throws {
         for name in [
-            "version", "schema", "privileges", "immutability", "chain", "read_models",
+            "version", "schema", "privileges", "immutability", "chain", "epoch", "read_models",
             "projection", "parked", "quarantine", "refusals",
         ] {
             try expect(name, .ok)

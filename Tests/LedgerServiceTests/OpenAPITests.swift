@@ -83,6 +83,7 @@ import Testing
             .parameter("", ""), .notFound(""), .tooLarge(""), .unauthorized, .forbidden(""),
             .tooMany, .address, .busy, .databaseUnavailable, .outOfDate, .behind(1), .failed,
             .idempotencyMismatch, .selfApproval, .notOpen(""), .appStoreUnavailable(""),
+            .epochEnded(1, cutAfter: 0, present: 2),
         ]
         // These are never an answer: the connection is cut, or the server below answers.
         let silent: Set<Refusal> = [

@@ -1,4 +1,5 @@
 import EventLog
+import Glibc
 import Ledger
 import LedgerService
 import Postgres
@@ -101,6 +102,38 @@ import Testing
         let findings = try Self.findings({ try Connection(conninfo) }, keeping: head)
         #expect(findings.values.allSatisfy { $0 == "ok" }, "\(findings)")
         #expect(try LogReader(Connection(conninfo)).head() == head)
+        // Nothing was promoted and nothing recovered to another end: it is the same server.
+        try EpochBook(Connection(conninfo)).check()
+
+        // A standby of it takes over: the same server, on another timeline.
+        try copy.stop()
+        try FileSystem.makeFolder(run, mode: 0o700)
+        try account.own(run)
+        try FileSystem.write("", to: "\(folder)/cluster/recovery.signal")
+        try account.own("\(folder)/cluster/recovery.signal")
+        _ = try copy.start(
+            socketFolder: run,
+            settings: ["fsync=off", "restore_command=false"]
+        )
+        let promoted = try Self.promoted(conninfo)
+        let refusal = #expect(throws: EventLogError.self) { try EpochBook(promoted).check() }
+        #expect(refusal?.code == .restored)
+        let epoch = try EpochBook(promoted).open(by: "olga", why: "x", now: IngestSample.now)
+        #expect(epoch.server.timeline == 2 && epoch.cutPosition == head.position)
+        try EpochBook(promoted).check()
+    }
+
+    /// A session of a server that has ended its recovery.
+    private static func promoted(_ conninfo: String) throws -> Connection {
+        for _ in 0..<600 {
+            if let connection = try? Connection(conninfo),
+                try connection.query("select pg_is_in_recovery()").bool(0, 0) == false
+            {
+                return connection
+            }
+            usleep(100_000)
+        }
+        return try Connection(conninfo)
     }
 
     /// What is broken in a copy, and the step that must find it.

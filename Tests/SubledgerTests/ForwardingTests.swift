@@ -117,7 +117,7 @@ import Testing
         var result: [String: [String]] = [:]
         var after = 0
         while true {
-            let path = "/v1/events?include=evidence&limit=100&after=\(after)"
+            let path = "/v1/events?include=evidence&limit=100&epoch=1&after=\(after)"
             let answer = try #require(served.get(path, token: token))
             let events = try #require(answer.object["events"] as? [[String: Any]])
             if events.isEmpty { return result }

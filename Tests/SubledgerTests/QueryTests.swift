@@ -77,7 +77,7 @@ import Testing
         var positions: [Int] = []
         var after = 0
         while true {
-            let page = served.get("\(log)&limit=1&after=\(after)", token: token)
+            let page = served.get("\(log)&limit=1&after=\(after)&epoch=1", token: token)
             guard let event = Self.rows(page, "events").first else { break }
             positions.append(event["position"] as? Int ?? 0)
             after = page?.object["next_after"] as? Int ?? .max

@@ -88,7 +88,8 @@ import Testing
         ("/v1/churn?from=2025-01-01&to=2025-02-01&zone=Mars/Olympus", "parameter"),
         ("/v1/churn?from=2025-01-01&to=2025-02-01&by=week", "parameter"),
         ("/v1/events/0/evidence", "parameter"), ("/v1/events/77/evidence", "not_found"),
-        ("/v1/events?limit=0", "parameter"), ("/v1/subscriptions/77/events", "not_found"),
+        ("/v1/events?limit=0", "parameter"), ("/v1/events?after=7", "parameter"),
+        ("/v1/subscriptions/77/events", "not_found"),
         ("/v1/subscriptions/77/explanation", "not_found"), ("/v2/entitlements", "not_found"),
     ]
 
@@ -126,14 +127,18 @@ import Testing
         var positions: [Int] = []
         var after = 0
         while true {
-            let page = try #require(served.get("\(path)?after=\(after)&limit=3", token: token))
+            let page = try #require(
+                served.get("\(path)?after=\(after)&epoch=1&limit=3", token: token)
+            )
             let events = page.object["events"] as? [[String: Any]] ?? []
             if events.isEmpty { break }
             positions += events.compactMap { $0["position"] as? Int }
             after = page.object["next_after"] as? Int ?? 0
         }
         #expect(positions == Array(1...lines.count))
-        let none = try #require(served.get("\(path)?after=\(after)&wait_ms=50", token: token))
+        let none = try #require(
+            served.get("\(path)?after=\(after)&epoch=1&wait_ms=50", token: token)
+        )
         #expect((none.object["events"] as? [Any])?.isEmpty == true)
     }
 }

@@ -12,6 +12,9 @@ public struct Problem: Hashable, Sendable {
     /// What is particular to this one; never holds what must not be shown to the client.
     public var detail: String?
 
+    /// Numbers that a program needs to go on, by name: extension members of RFC 9457.
+    public var numbers: [String: Int64] = [:]
+
     /// Makes a problem.
     public init(status: Int, reason: String, title: String, detail: String? = nil) {
         self.status = status
@@ -25,6 +28,9 @@ public struct Problem: Hashable, Sendable {
         var text = #"{"type":"about:blank","title":\#(JSONText.quoted(title))"#
         text += #","status":\#(status),"reason":\#(JSONText.quoted(reason))"#
         if let detail { text += #","detail":\#(JSONText.quoted(detail))"# }
+        for (name, number) in numbers.sorted(by: { $0.key < $1.key }) {
+            text += ",\(JSONText.quoted(name)):\(number)"
+        }
         return text + "}"
     }
 }

@@ -60,7 +60,8 @@ public struct RecordedRows {
         "access_policy": "policy_changed", "anchor": "anchor_added", "api_token": "token_created",
         "api_token_revocation": "token_revoked", "app": "app_added",
         "app_product": "app_product_changed", "app_rules": "app_rules_changed",
-        "conflict": "conflict_kept", "fx_rate": "fx_rate_added", "jws_header": "header_added",
+        "conflict": "conflict_kept", "epoch": "epoch_opened", "fx_rate": "fx_rate_added",
+        "jws_header": "header_added",
         "quarantine": "document_quarantined", "quarantine_resolution": "quarantine_resolved",
         "schema": "schema_migrated",
     ]

@@ -66,6 +66,7 @@ package struct Doctor {
         result += attempt("privileges") { [try privileges()] }
         result += attempt("immutability") { try immutability() }
         result += attempt("chain") { [try chain()] }
+        result += attempt("epoch") { [try epoch()] }
         result += attempt("read_models") { [try readModelVersions()] }
         result += attempt("projection") { [try projection()] }
         result += attempt("parked") { [try parked()] }

@@ -61,7 +61,7 @@ public struct ReadModelError: Error, Hashable, Sendable, CustomStringConvertible
                 case .unreadable: .unreadableEvent
                 case .unavailable, .temporary, .unknownOutcome, .stale: .unavailable
                 case .schema: .schema
-                case .database, .corrupt, .invalid: .database
+                case .database, .corrupt, .invalid, .restored: .database
                 }
             self.init(code, error.message, sqlState: error.sqlState)
         case let error as PostgresError:

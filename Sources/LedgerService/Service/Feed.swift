@@ -8,15 +8,30 @@ internal import Synchronization
 package final class Feed: Sendable {
     private struct Waiter: Sendable {
         var after: Int64
+        /// The epoch of `after`; nil for whatever is the present one.
+        var epoch: Int64?
         var deadline: ContinuousClock.Instant
         var pending: PendingResponse
         var read: @Sendable (Connection) throws -> HTTPResponse
-        var empty: HTTPResponse
+        var empty: @Sendable (_ epoch: Int64?) -> HTTPResponse
+    }
+
+    /// Where the log ends.
+    private struct End {
+        var epoch: Int64
+        var position: Int64
+
+        /// Whether there is something to tell, be it that the epoch of the question is over.
+        func isNews(for waiter: Waiter) -> Bool {
+            position > waiter.after || waiter.epoch.map { $0 != epoch } ?? false
+        }
     }
 
     private struct State {
         var waiters: [Waiter] = []
         var isStopping = false
+        /// The present epoch, as far as it was seen.
+        var epoch: Int64?
     }
 
     /// How often it looks for what other programs appended.
@@ -39,18 +54,21 @@ package final class Feed: Sendable {
     /// Something was committed.
     package func wake() { work.signal() }
 
-    /// Answers with `read` as soon as the log goes beyond a position, or with `empty` when the
-    /// time is over.
+    /// Answers with `read` as soon as the log goes beyond a position or is in another epoch, or
+    /// with `empty` when the time is over, which is told the present epoch as far as it is known.
     func wait(
         beyond position: Int64,
+        of epoch: Int64?,
         within duration: Duration,
-        empty: HTTPResponse,
+        empty: @escaping @Sendable (_ epoch: Int64?) -> HTTPResponse,
         read: @escaping @Sendable (Connection) throws -> HTTPResponse
     ) -> Answer {
+        let known = state.withLock { $0.epoch }
         let waiter = Waiter(
             after: position,
+            epoch: epoch,
             deadline: .now + duration,
-            pending: PendingResponse(whenStopping: empty),
+            pending: PendingResponse(whenStopping: empty(known)),
             read: read,
             empty: empty
         )
@@ -59,7 +77,7 @@ package final class Feed: Sendable {
             state.waiters.append(waiter)
             return true
         }
-        guard isTaken else { return .answer(empty) }
+        guard isTaken else { return .answer(empty(known)) }
         work.signal()
         return .later(waiter.pending)
     }
@@ -84,34 +102,35 @@ package final class Feed: Sendable {
             _ = work.wait(within: .milliseconds(Self.pollMilliseconds))
             if state.withLock({ $0.isStopping }) { break }
             guard waiting > 0 else { continue }
-            var head: Int64?
+            var end: End?
             do {
                 let session = try connection ?? connect()
                 connection = session
-                head = try session.query("select position from ledger.head").int(0, 0)
+                let rows = try session.query(
+                    "select position, (select max(epoch) from ledger.epoch) from ledger.head"
+                )
+                end = End(epoch: rows.int(0, 1) ?? 0, position: rows.int(0, 0) ?? 0)
             } catch {
                 // The waiters' time runs on; their readers learn of the database by asking.
                 connection = nil
             }
-            settle(head)
+            settle(end)
         }
-        for waiter in state.withLock({ $0.waiters }) { waiter.pending.complete(waiter.empty) }
+        let (left, epoch) = state.withLock { ($0.waiters, $0.epoch) }
+        for waiter in left { waiter.pending.complete(waiter.empty(epoch)) }
         isOver.signal()
     }
 
-    private func settle(_ head: Int64?) {
+    private func settle(_ end: End?) {
         let now = ContinuousClock.now
-        let (ready, late) = state.withLock { state in
-            let ready = state.waiters.filter { waiter in head.map { $0 > waiter.after } ?? false }
-            let late = state.waiters.filter { waiter in
-                !(head.map { $0 > waiter.after } ?? false) && waiter.deadline <= now
-            }
-            state.waiters.removeAll { waiter in
-                (head.map { $0 > waiter.after } ?? false) || waiter.deadline <= now
-            }
-            return (ready, late)
+        let (ready, late, epoch) = state.withLock { state in
+            if let end { state.epoch = end.epoch }
+            let ready = state.waiters.filter { end?.isNews(for: $0) ?? false }
+            let others = state.waiters.filter { !(end?.isNews(for: $0) ?? false) }
+            state.waiters = others.filter { $0.deadline > now }
+            return (ready, others.filter { $0.deadline <= now }, state.epoch)
         }
-        for waiter in late { waiter.pending.complete(waiter.empty) }
+        for waiter in late { waiter.pending.complete(waiter.empty(epoch)) }
         for waiter in ready { pool.complete(waiter.pending, waiter.read) }
     }
 }

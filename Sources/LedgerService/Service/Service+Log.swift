@@ -44,12 +44,16 @@ extension Service {
 
     /// `GET /v1/subscriptions/{id}/events`: what the log holds of a subscription.
     func subscriptionEvents(_ request: HTTPRequest) throws -> Answer {
-        let parameters = try Parameters(request, allowing: ["environment", "after", "limit"])
+        let parameters = try Parameters(
+            request,
+            allowing: ["environment", "after", "epoch", "limit"]
+        )
         let id = try Parameters.stream(request.parameter("id"), "id")
         let environment = try parameters.environment()
-        let after = try parameters.integer("after", in: 0...Int64.max) ?? 0
+        let place = try LogPlace(parameters)
         let limit = Int(try parameters.integer("limit", in: 1...PageWish.limitMax) ?? 100)
         return auditors.answer { connection in
+            let epoch = try place.epoch(EpochBook(connection).all())
             let found = try EventQuery(stream: id).streams(connection)
                 .filter { $0.app.environment == environment }
             guard !found.isEmpty else {
@@ -59,9 +63,9 @@ extension Service {
             for stream in found {
                 for event in stream.events { apps[event.key.appID] = stream.app }
             }
-            let events = found.flatMap(\.events).filter { $0.position > after }
+            let events = found.flatMap(\.events).filter { $0.position > place.after }
                 .sorted { $0.position < $1.position }
-            return Self.page(events.prefix(limit).map { ($0, nil) }, apps, after: after)
+            return Self.page(events.prefix(limit).map { ($0, nil) }, apps, after: place, epoch)
         }
     }
 
@@ -92,9 +96,9 @@ extension Service {
     func events(_ request: HTTPRequest, for role: APIToken.Role) throws -> Answer {
         let parameters = try Parameters(
             request,
-            allowing: ["after", "limit", "wait_ms", "include"]
+            allowing: ["after", "epoch", "limit", "wait_ms", "include"]
         )
-        let after = try parameters.integer("after", in: 0...Int64.max) ?? 0
+        let place = try LogPlace(parameters)
         let hasEvidence = try parameters.word("include", Inclusion.self) != nil
         let most = hasEvidence ? Self.evidenceMax : PageWish.limitMax
         let limit = Int(try parameters.integer("limit", in: 1...most) ?? 100)
@@ -103,18 +107,25 @@ extension Service {
             throw ServiceProblem.forbidden("auditor, for evidence")
         }
         let read: @Sendable (Connection) throws -> HTTPResponse = { connection in
+            let epoch = try place.epoch(EpochBook(connection).all())
             let reader = LogReader(connection)
             let apps = try reader.apps()
-            let events = try reader.events(after: after, limit: limit).map { event in
+            let events = try reader.events(after: place.after, limit: limit).map { event in
                 (event, hasEvidence ? try reader.evidence(of: event) : nil)
             }
-            return Self.page(events, apps, after: after)
+            return Self.page(events, apps, after: place, epoch)
         }
         guard waitMs > 0 else { return auditors.answer(read) }
         return feed.wait(
-            beyond: after,
+            beyond: place.after,
+            of: place.epoch,
             within: .milliseconds(waitMs),
-            empty: Self.page([], [:], after: after),
+            empty: { epoch in
+                guard let epoch = place.epoch ?? epoch else {
+                    return .problem(ServiceProblem.databaseUnavailable.problem).retrying(after: 5)
+                }
+                return Self.page([], [:], after: place, epoch)
+            },
             read: read
         )
     }
@@ -122,7 +133,8 @@ extension Service {
     private static func page(
         _ events: [(StoredEvent, StoredEvidence?)],
         _ apps: [Int32: AppKey],
-        after: Int64
+        after place: LogPlace,
+        _ epoch: Int64
     ) -> HTTPResponse {
         var json = JSONWriter()
         json.beginObject()
@@ -149,7 +161,8 @@ extension Service {
             json.endObject()
         }
         json.endArray()
-        json.member("next_after", events.last?.0.position ?? after)
+        json.member("next_after", events.last?.0.position ?? place.after)
+        json.member("epoch", epoch)
         json.endObject()
         return .json(json.text)
     }

@@ -89,6 +89,19 @@ struct ServiceProblem: Error, Hashable, Sendable {
         )
     }
 
+    /// The log was restored since that position was read, and what came after the cut may be lost.
+    static func epochEnded(_ epoch: Int64, cutAfter: Int64, present: Int64) -> ServiceProblem {
+        var result = ServiceProblem(
+            409,
+            "epoch_ended",
+            "The log was restored or failed over since that position was read.",
+            "epoch \(epoch) is over: forget what you read after position \(cutAfter), and go on "
+                + "with epoch=\(present) and the smaller of that and your own position"
+        )
+        result.problem.numbers = ["cut_after": cutAfter, "epoch": present]
+        return result
+    }
+
     /// The key of a request was used for another one.
     static let idempotencyMismatch = ServiceProblem(
         422,
@@ -137,7 +150,7 @@ struct ServiceProblem: Error, Hashable, Sendable {
         case let error as PostgresError: error.isTemporary
         case let error as ReadModelError: error.isTemporary
         case let error as EventLogError:
-            [.unavailable, .temporary, .unknownOutcome].contains(error.code)
+            [.unavailable, .temporary, .unknownOutcome, .restored].contains(error.code)
         default: false
         }
     }

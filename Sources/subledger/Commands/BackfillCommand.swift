@@ -38,13 +38,7 @@ enum BackfillCommand {
         }
         let desk = try AppleDesk(arguments)
         try desk.database.refuseUnsafeServer(arguments)
-        let accounts = try desk.accounts(arguments)
-        var reports: [(account: AppStoreClients.Account, report: Backfill.Report)] = []
-        try Interruption.cooperatively {
-            for account in accounts where !Interruption.isRequested {
-                reports.append((account, try backfill(account, wish, desk)))
-            }
-        }
+        let reports = try reports(wish, desk, arguments)
         let isStopped = reports.contains { $0.report.isStopped } || Interruption.isRequested
         if !arguments.has("--no-project"), !isStopped {
             try IngestCommand.project(desk.database)
@@ -60,6 +54,22 @@ enum BackfillCommand {
             printError("stopped; run the same command again: it goes on where it was")
         }
         return reports.contains { !$0.report.rejected.isEmpty } ? .someRejected : .done
+    }
+
+    /// What was read for each of the accounts that the options leave.
+    static func reports(
+        _ wish: Backfill.Wish,
+        _ desk: AppleDesk,
+        _ arguments: Arguments
+    ) throws -> [(account: AppStoreClients.Account, report: Backfill.Report)] {
+        let accounts = try desk.accounts(arguments)
+        var reports: [(account: AppStoreClients.Account, report: Backfill.Report)] = []
+        try Interruption.cooperatively {
+            for account in accounts where !Interruption.isRequested {
+                reports.append((account, try backfill(account, wish, desk)))
+            }
+        }
+        return reports
     }
 
     private static func backfill(
@@ -87,7 +97,8 @@ enum BackfillCommand {
         return report
     }
 
-    private static func text(_ report: Backfill.Report, of app: AppKey) -> String {
+    /// What was read, in a line.
+    static func text(_ report: Backfill.Report, of app: AppKey) -> String {
         var text = "\(app.bundleID) \(app.environment): \(grouped(report.listed)) listed on "
         text += "\(grouped(report.pages)) pages, \(grouped(report.recovered)) recovered, "
         text += "\(grouped(report.known)) known"

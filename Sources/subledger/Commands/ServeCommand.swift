@@ -52,6 +52,8 @@ enum ServeCommand {
         let database = try Database.open(arguments, configuration)
         try database.refuseUnsafeServer(arguments)
         try database.refuseOwner(arguments)
+        // A ledger that was restored is not written until somebody has looked at it.
+        _ = try database.connect(as: .appender)
         if let configuration { try IngestCommand.storeRules(configuration, in: database) }
 
         let log = ServiceLog(descriptor: 2) { .now }

@@ -47,7 +47,7 @@ extension CommandFailure {
             case .unavailable, .unknownOutcome, .temporary, .stale: .databaseUnavailable
             case .schema: .schema
             case .database: exitCode(sqlState: state, isAway: false)
-            case .corrupt, .unreadable: .integrity
+            case .corrupt, .unreadable, .restored: .integrity
             case .invalid: .usage
             }
         return CommandFailure(

@@ -162,7 +162,17 @@ struct Sessions: Sendable {
     ///
     /// The embedded server's superuser, and any other one, steps down to the role; a login of a
     /// server that somebody set up has its own rights already.
+    ///
+    /// - Throws: `PostgresError`; for an appender `EventLogError`, `.restored` among them.
     func open() throws -> Connection {
+        let connection = try openBeforeEpoch()
+        // Positions would be given out again that somebody has seen with another event.
+        if role == .appender { try EpochBook(connection).check() }
+        return connection
+    }
+
+    /// Opens a session on whatever server the ledger is now, to open an epoch there.
+    func openBeforeEpoch() throws -> Connection {
         let connection = try Connection(conninfo)
         guard let role else { return connection }
         let rows = try connection.query("select current_setting('is_superuser') = 'on'")
