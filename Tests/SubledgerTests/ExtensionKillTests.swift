@@ -271,10 +271,14 @@ private final class KilledDesk {
         let books = store.server.withStore { $0.extensions }.filter { $0.at >= opening }
         let rows = try ExtensionQuery().rows(limit: 10_000, database.connect())
         let requests = try compareRequests(books.filter { $0.source == .request }, rows)
-        let mass = try compareMass(
-            books.filter { $0.source == .mass || $0.source == .followed },
-            rows.filter { $0["mass_request_id"] != nil }
-        )
+        let ours = rows.filter { $0["mass_request_id"] != nil }
+        let requested = Set(books.filter { $0.source == .mass }.compactMap(\.requestIdentifier))
+        let theirs = books.filter { entry in
+            // Who follows a purchaser that a mass request extends is laid to it too.
+            entry.source == .mass
+                || entry.source == .followed && requested.contains(entry.requestIdentifier ?? "")
+        }
+        let mass = try compareMass(theirs, ours)
         print("\(killedWithin) killed while they ran, \(requests) requests, \(mass) by product")
         #expect(try LedgerAudit(database.connect()).run().difference == nil)
     }
