@@ -89,6 +89,23 @@ public struct FactSource: Sendable {
         return result
     }
 
+    /// What a signed document's row says that could not be decoded, or not be kept in a column.
+    ///
+    /// - Parameters:
+    ///   - decoded: what could not be decoded.
+    ///   - notificationType: as Apple signed it.
+    ///   - subtype: as Apple signed it.
+    public static func anomalies(
+        _ decoded: [String],
+        notificationType: String?,
+        subtype: String?
+    ) -> [String] {
+        let columns = [("notification_type", notificationType), ("subtype", subtype)]
+        return decoded
+            + columns.filter { $0.1?.utf8.contains(0) == true }
+            .map { PreparedEvent.notRepresentable($0.0) }
+    }
+
     /// What a signed document's row has beside the fact.
     static func details(
         of evidence: StoredEvidence
@@ -101,13 +118,11 @@ public struct FactSource: Sendable {
             payload: payload,
             nested: try nestedPayloads(of: payload)
         )
-        var anomalies = decoded.anomalies
-        let columns = [
-            ("notification_type", decoded.notificationType), ("subtype", decoded.subtype),
-        ]
-        for (column, text) in columns where text?.utf8.contains(0) == true {
-            anomalies.append(PreparedEvent.notRepresentable(column))
-        }
+        let anomalies = anomalies(
+            decoded.anomalies,
+            notificationType: decoded.notificationType,
+            subtype: decoded.subtype
+        )
         guard decoded.notificationType.map({ NotificationType($0) }) == .rescindConsent,
             let text = ["appData", "data"].lazy.compactMap({ form in
                 payload[form]?["signedAppTransactionInfo"]?.textBytes

@@ -40,10 +40,11 @@ extension LogReader {
         ///
         /// - Parameters:
         ///   - decoded: what the fold reads.
-        ///   - evidence: what was received.
+        ///   - decodeAnomalies: what of a signed document could not be decoded or kept, as
+        ///     ``FactSource/anomalies(_:notificationType:subtype:)`` gives it; nil for what is not
+        ///     signed, whose row tells of columns alone.
         /// - Returns: whether nothing else stands there.
-        /// - Throws: where the evidence cannot be decoded.
-        public func holds(_ decoded: Fact?, of evidence: StoredEvidence) throws -> Bool {
+        public func holds(_ decoded: Fact?, decodeAnomalies: [String]?) -> Bool {
             guard !hasStrayExtension else { return false }
             var event = NewEvent(
                 app: .none,
@@ -55,8 +56,8 @@ extension LogReader {
                 contentDigest: []
             )
             event.fact = decoded
-            if evidence.form == .jws {
-                event.decodeAnomalies = try FactSource.details(of: evidence).anomalies
+            if let decodeAnomalies {
+                event.decodeAnomalies = decodeAnomalies
                 let known = FactWriter(event, appID: 0, decoder: 0).anomalies
                 guard known.sorted() == anomalies.sorted() else { return false }
                 // What PostgreSQL cannot hold is null there, and named.

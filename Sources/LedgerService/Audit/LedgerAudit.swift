@@ -211,6 +211,7 @@ public struct LedgerAudit {
             return error.message
         }
         let event = audited.event
+        var signed: VerifiedDocument?
         if evidence.form == .jws {
             switch verifier.verify(evidence.received, now: .latest) {
             case .undecided(let rejection), .rejected(let rejection):
@@ -222,6 +223,7 @@ public struct LedgerAudit {
                 if !agrees(evidence, document) {
                     return "another anchor vouches for it than the one that is stored"
                 }
+                signed = document
             }
         }
         if event.kind == .receipt,
@@ -231,13 +233,23 @@ public struct LedgerAudit {
         }
         guard audited.hasFactRow else { return "its decoded row in ledger.fact is missing" }
         guard audited.hasOwnFact else { return nil }
-        guard audited.fact != nil || evidence.form == .jws || hasFact(event.kind) else {
-            return nil
-        }
+        guard audited.fact != nil || signed != nil || hasFact(event.kind) else { return nil }
         do {
-            let decoded = try FactSource.current.fact(evidence)
-            return try audited.holds(decoded, of: evidence)
-                ? nil : "its decoded columns say something else than its evidence"
+            // What was verified is decoded already.
+            let holds =
+                if let signed {
+                    audited.holds(
+                        signed.fact,
+                        decodeAnomalies: FactSource.anomalies(
+                            signed.decodeAnomalies,
+                            notificationType: signed.notificationType,
+                            subtype: signed.subtype
+                        )
+                    )
+                } else {
+                    audited.holds(try FactSource.current.fact(evidence), decodeAnomalies: nil)
+                }
+            return holds ? nil : "its decoded columns say something else than its evidence"
         } catch {
             // That nobody can read it is known where an operator has it passed over.
             return audited.fact == nil || skipped.contains(event.position)
@@ -260,6 +272,7 @@ public struct LedgerAudit {
         if let stream = document.originalTransactionID, stream != event.key.stream {
             return "it is signed for the subscription \(stream)"
         }
+        if event.kind != document.kind.eventKind { return "its column kind contradicts it" }
         guard document.kind == .notification else { return nil }
         let pairs: [(String, String?, String?)] = [
             ("event_key", event.eventKey, document.notificationUUID.map { "n:\($0)" }),
