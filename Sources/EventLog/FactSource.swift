@@ -95,6 +95,7 @@ public struct FactSource: Sendable {
     ///   - decoded: what could not be decoded.
     ///   - notificationType: as Apple signed it.
     ///   - subtype: as Apple signed it.
+    /// - Returns: the anomalies, those of the decoder first.
     public static func anomalies(
         _ decoded: [String],
         notificationType: String?,

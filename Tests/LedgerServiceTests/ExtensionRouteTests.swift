@@ -129,8 +129,9 @@ struct ExtensionRouteTests {
         wish(91), wish(0), wish(7, more: ",\"operator\":\"the boss\""),
         wish(7, more: ",\"again\":\"yes\""), wish(7, ticket: ""),
         wish(7, more: ",\"reason\":\"other\""),
+        "{\"original_transaction_id\":\"1000\",\"days\":7,\"reason\":4,\"ticket\":\"x\"}",
     ])
-    func aBodyWithPartsMissingIsRefusedBeforeAnyCall(_ body: String) throws {
+    func d09ABodyWithPartsMissingIsRefusedBeforeAnyCall(_ body: String) throws {
         let served = try Served()
         let answer = try served.send(.post, "/v1/extensions", "olga", body, key: "k")
         #expect([400, 415].contains(answer.status), "\(answer.text)")

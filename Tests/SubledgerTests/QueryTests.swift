@@ -95,6 +95,12 @@ import Testing
         let (id, own) = try #require(streams.max { $0.value.count < $1.value.count })
         let positions = own.compactMap { $0["position"] as? Int }
         #expect(positions.count > 2)
+        // What was there of its events then.
+        let listed = "/v1/subscriptions/\(id)/events?environment=Sandbox"
+        let first = served.get("\(listed)&known_at_position=\(positions[1] - 1)", token: token)
+        #expect(Self.rows(first, "events").map { $0["position"] as? Int } == [positions[0]])
+        let later = served.get("\(listed)&known_at_position=999999999", token: token)
+        #expect(later?.reason == "parameter")
         let explanation = "/v1/subscriptions/\(id)/explanation?environment=Sandbox"
         let early = served.get("\(explanation)&known_at_position=\(positions[0])", token: token)
         let told = try #require(Self.rows(early, "explanations").first)

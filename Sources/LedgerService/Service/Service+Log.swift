@@ -46,14 +46,20 @@ extension Service {
     func subscriptionEvents(_ request: HTTPRequest) throws -> Answer {
         let parameters = try Parameters(
             request,
-            allowing: ["environment", "after", "epoch", "limit"]
+            allowing: [
+                "environment", "after", "epoch", "limit", "known_at", "known_at_position",
+            ]
         )
         let id = try Parameters.stream(request.parameter("id"), "id")
         let environment = try parameters.environment()
         let place = try LogPlace(parameters)
         let limit = Int(try parameters.integer("limit", in: 1...PageWish.limitMax) ?? 100)
+        let knowledge = try parameters.knowledge()
         return auditors.answer { connection in
             let epoch = try place.epoch(EpochBook(connection).all())
+            let known = try Self.known {
+                try knowledge.map { try LogPrefix($0, connection).position } ?? .max
+            }
             let found = try EventQuery(stream: id).streams(connection)
                 .filter { $0.app.environment == environment }
             guard !found.isEmpty else {
@@ -63,8 +69,10 @@ extension Service {
             for stream in found {
                 for event in stream.events { apps[event.key.appID] = stream.app }
             }
-            let events = found.flatMap(\.events).filter { $0.position > place.after }
-                .sorted { $0.position < $1.position }
+            let events = found.flatMap(\.events).filter {
+                $0.position > place.after && $0.position <= known
+            }
+            .sorted { $0.position < $1.position }
             return Self.page(events.prefix(limit).map { ($0, nil) }, apps, after: place, epoch)
         }
     }
