@@ -123,65 +123,79 @@ create or replace function read_model.cohort_retention(
     currency text,
     retained_revenue numeric
 )
-language sql stable parallel safe as $$
+language sql stable parallel safe
+-- Compiling the plan takes longer than running it, and so does handing rows over between processes.
+set jit = off set max_parallel_workers_per_gather = 0 as $$
     with months as materialized (
         select *
         from read_model.calendar_months(
             cohort_retention.from_date, cohort_retention.to_date, cohort_retention.zone)
     ),
-    -- Day by day, so that a later period is an opportunity once it was one for the whole day; days
-    -- with the same last period are taken together.
-    span as (
-        select d.number, d.plan_period, d.last_period, min(d.starts) as starts, max(d.ends) as ends
-        from (
-            select
-                n.number,
-                p.plan_period,
-                d at time zone cohort_retention.zone as starts,
-                (d + interval '1 day') at time zone cohort_retention.zone as ends,
-                greatest(
-                    read_model.periods_between(
-                        (d + interval '1 day') at time zone cohort_retention.zone,
-                        cohort_retention.as_of, p.plan_period
-                    ),
-                    0
-                ) as last_period
-            from months n
-            cross join lateral generate_series(
-                n.month::timestamp, n.month + interval '1 month' - interval '1 day',
-                interval '1 day'
-            ) as d
-            cross join (values ('1w'), ('1m'), ('2m'), ('3m'), ('6m'), ('1y'))
-                as p (plan_period)
-            where n.starts <= cohort_retention.as_of
-        ) d
-        group by d.number, d.plan_period, d.last_period
-    ),
-    beginner as (
-        select n.number, t.*
+    -- Day by day, so that a later period is an opportunity once it was one for the whole day.
+    day as materialized (
+        select
+            n.number,
+            row_number() over (order by d)::integer as place,
+            d at time zone cohort_retention.zone as starts,
+            (d + interval '1 day') at time zone cohort_retention.zone as ends
         from months n
-        cross join lateral (
-            select
-                m.effective_at, m.product_id, m.plan_period, m.currency, m.paid_ordinals,
-                m.paid_amounts, 1 as weight
-            from read_model.moments(cohort_retention.environment, cohort_retention.as_of) m
-            where m.kind = 'cohort' and m.effective_at >= n.starts and m.effective_at < n.ends
-        ) t
+        cross join lateral generate_series(
+            n.month::timestamp, n.month + interval '1 month' - interval '1 day',
+            interval '1 day'
+        ) as d
+        where n.starts <= cohort_retention.as_of
+    ),
+    -- To find the day of an instant by halving is much cheaper than to join a range.
+    edge as materialized (
+        select
+            array_agg(d.starts order by d.place) || max(d.ends) as edges,
+            min(d.starts) as first_start, max(d.ends) as last_end
+        from day d
+    ),
+    span as materialized (
+        select
+            d.number,
+            d.place,
+            p.plan_period,
+            greatest(
+                read_model.periods_between(d.ends, cohort_retention.as_of, p.plan_period), 0
+            ) as last_period
+        from day d
+        cross join (values ('1w'), ('1m'), ('2m'), ('3m'), ('6m'), ('1y')) as p (plan_period)
+    ),
+    -- Long rows are in no index that covers them, so that the others can be.
+    beginner as (
+        select
+            m.effective_at, m.product_id, m.plan_period, m.currency, m.paid_ordinals,
+            m.paid_amounts, 1 as weight
+        from read_model.moments(cohort_retention.environment, cohort_retention.as_of) m
+        where m.kind = 'cohort' and cardinality(m.paid_ordinals) <= 100
+            and m.effective_at >= (select first_start from edge)
+            and m.effective_at < (select last_end from edge)
         union all
-        select n.number, m.*
+        select
+            m.effective_at, m.product_id, m.plan_period, m.currency, m.paid_ordinals,
+            m.paid_amounts, 1
+        from read_model.moments(cohort_retention.environment, cohort_retention.as_of) m
+        where m.kind = 'cohort' and cardinality(m.paid_ordinals) > 100
+            and m.effective_at >= (select first_start from edge)
+            and m.effective_at < (select last_end from edge)
+        union all
+        select m.*
         from read_model.succession_cohorts(
             cohort_retention.environment, cohort_retention.as_of) m
-        join months n on m.effective_at >= n.starts and m.effective_at < n.ends
+        where m.effective_at >= (select first_start from edge)
+            and m.effective_at < (select last_end from edge)
     ),
     -- Those who paid the same for the same periods are counted together.
     member as materialized (
         select
-            b.number, b.product_id, b.plan_period, b.currency, b.paid_ordinals, b.paid_amounts,
+            s.number, b.product_id, b.plan_period, b.currency, b.paid_ordinals, b.paid_amounts,
             s.last_period, sum(b.weight) as members
         from beginner b
         join span s
-            on s.number = b.number and s.plan_period = b.plan_period
-            and b.effective_at >= s.starts and b.effective_at < s.ends
+            on s.place = width_bucket(b.effective_at, (select edges from edge))
+            and s.plan_period = b.plan_period
         group by 1, 2, 3, 4, 5, 6, 7
     ),
     reach as (
@@ -200,8 +214,10 @@ language sql stable parallel safe as $$
         where o.period <= m.last_period
         group by 1, 2, 3, 4, 5
     ),
-    padded as (
-        select c.number, c.product_id, c.plan_period, c.currency, p.period, 0 as members
+    part as (
+        select
+            c.number, c.product_id, c.plan_period, c.currency, p.period, 0 as members,
+            0 as retained, 0 as revenue
         from (
             select
                 r.number, r.product_id, r.plan_period, r.currency,
@@ -211,13 +227,20 @@ language sql stable parallel safe as $$
         ) c
         cross join lateral generate_series(0, c.last_period) as p (period)
         union all
-        select r.number, r.product_id, r.plan_period, r.currency, r.last_period, r.members
+        select
+            r.number, r.product_id, r.plan_period, r.currency, r.last_period, r.members, 0, 0
         from reach r
+        union all
+        select
+            r.number, r.product_id, r.plan_period, r.currency, r.period, 0, r.members, r.revenue
+        from retained r
     ),
     cell as (
         -- Whoever came to a later period had the opportunity of the earlier ones too.
         select
             p.number, p.product_id, p.plan_period, p.currency, p.period,
+            sum(p.retained) as retained,
+            sum(p.revenue) as revenue,
             sum(sum(p.members)) over (
                 partition by p.number, p.product_id, p.plan_period, p.currency
                 order by p.period desc
@@ -225,7 +248,7 @@ language sql stable parallel safe as $$
             sum(sum(p.members)) over (
                 partition by p.number, p.product_id, p.plan_period, p.currency
             ) as size
-        from padded p
+        from part p
         group by p.number, p.product_id, p.plan_period, p.currency, p.period
     )
     select
@@ -235,18 +258,14 @@ language sql stable parallel safe as $$
         c.period,
         c.size::bigint,
         c.opportunity::bigint,
-        coalesce(r.members, 0),
-        round(coalesce(r.members, 0) / c.opportunity, 6),
+        c.retained::bigint,
+        round(c.retained / c.opportunity, 6),
         n.ends <= cohort_retention.as_of and c.opportunity = c.size,
         read_model.known_to_position(),
         c.currency,
-        coalesce(r.revenue, 0)
+        c.revenue
     from cell c
     join months n on n.number = c.number
-    left join retained r
-        on r.number = c.number and r.period = c.period and r.plan_period = c.plan_period
-        and r.product_id is not distinct from c.product_id
-        and r.currency is not distinct from c.currency
     where c.opportunity > 0
     order by n.month, c.product_id, c.plan_period, c.currency, c.period
 $$;

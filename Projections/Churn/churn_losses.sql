@@ -134,7 +134,9 @@ create or replace function read_model.refund_rate(
     refund_rate_by_refund numeric,
     known_to_position bigint
 )
-language sql stable parallel safe as $$
+language sql stable parallel safe
+-- Compiling the plan takes longer than running it, and so does handing rows over between processes.
+set jit = off set max_parallel_workers_per_gather = 0 as $$
     with months as materialized (
         select *
         from read_model.calendar_months(
@@ -145,25 +147,36 @@ language sql stable parallel safe as $$
             min(starts) as first_start, max(ends) as last_end
         from months
     ),
-    charge as (
+    -- Long rows are in no index that covers them, so that the others can be.
+    paid as (
         select
-            width_bucket(c.at, (select edges from edge)) as number,
-            m.product_id,
-            m.currency,
-            case when refund_rate.target_currency is not null
-                then (c.at at time zone refund_rate.zone)::date
-            end as day,
-            count(*) as moments,
-            sum(m.amount_milliunits) as amount
+            unnest(m.charged_at) as at, m.product_id, m.currency, m.amount_milliunits as amount
         from read_model.moments(refund_rate.environment, refund_rate.as_of) m
-        cross join lateral unnest(m.charged_at) as c (at)
-        where m.kind = 'charge'
+        where m.kind = 'charge' and cardinality(m.charged_at) <= 100
             and m.effective_at < (select last_end from edge)
             -- The last of the equal charges.
             and m.related_at >= (select first_start from edge)
-            and c.at >= (select first_start from edge)
-            and c.at < (select last_end from edge)
-            and c.at <= refund_rate.as_of
+        union all
+        select unnest(m.charged_at), m.product_id, m.currency, m.amount_milliunits
+        from read_model.moments(refund_rate.environment, refund_rate.as_of) m
+        where m.kind = 'charge' and cardinality(m.charged_at) > 100
+            and m.effective_at < (select last_end from edge)
+            and m.related_at >= (select first_start from edge)
+    ),
+    -- What lies before the months or after them falls into buckets that are no month.
+    charge as materialized (
+        select
+            width_bucket(p.at, (select edges from edge)) as number,
+            p.product_id,
+            p.currency,
+            case when refund_rate.target_currency is not null
+                then (p.at at time zone refund_rate.zone)::date
+            end as day,
+            count(*) as moments,
+            sum(p.amount) as amount
+        from paid p
+        where p.at <= refund_rate.as_of
+            and (select first_start from edge) is not null
         group by 1, 2, 3, 4
     ),
     refund as (
@@ -181,6 +194,7 @@ language sql stable parallel safe as $$
     total as (
         select c.number, 'charge' as part, c.product_id, c.currency, c.day, c.moments, c.amount
         from charge c
+        join months n on n.number = c.number
         union all
         select
             width_bucket(r.at, (select edges from edge)),

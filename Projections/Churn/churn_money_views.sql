@@ -51,7 +51,9 @@ create or replace function read_model.mrr_monthly(
     standard_mrr_start numeric,
     standard_mrr_end numeric
 )
-language sql stable parallel safe as $$
+language sql stable parallel safe
+-- Compiling the plan takes longer than running it.
+set jit = off as $$
     with months as materialized (
         select
             c.*,
@@ -84,7 +86,21 @@ language sql stable parallel safe as $$
         ) as d
         where mrr_monthly.target_currency is not null
     ),
+    -- Of all the time before only the level counts.
     total as materialized (
+        select
+            0 as number,
+            null::date as day,
+            coalesce(m.product_id, '') as product_id,
+            coalesce(m.currency, '') as currency,
+            null::text as movement,
+            sum(m.mrr_delta) as delta,
+            sum(m.standard_mrr_delta) as standard
+        from read_model.moments(mrr_monthly.environment, mrr_monthly.as_of) m
+        where (m.mrr_delta <> 0 or m.standard_mrr_delta <> 0)
+            and m.effective_at < (select min(n.starts) from months n)
+        group by m.product_id, m.currency
+        union all
         select s.number, s.day, t.*
         from span s
         cross join lateral (
@@ -100,6 +116,7 @@ language sql stable parallel safe as $$
                 and m.effective_at < s.ends
             group by m.product_id, m.currency, m.mrr_movement
         ) t
+        where s.number > 0
         union all
         select
             s.number, s.day, coalesce(m.product_id, ''), coalesce(m.currency, ''),

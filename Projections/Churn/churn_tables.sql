@@ -49,8 +49,9 @@ comment on table read_model.lifecycle_moment is
         'One row for each moment of a subscription''s life that bears on staying or on money; '
         'equal charges in a row share one. Rows whose effective_at lies ahead are predictions.';
 
--- Balances are read from the first index alone, without the rows of charges; what else is asked
--- by kind from the second.
+-- Each question is answered from one of these indexes alone, without the rows: balances, losses and
+-- refunds by kind, charges, cohorts. An entry may have 2,704 bytes, so the few rows with more than a
+-- hundred instants or amounts are in none of the last two and are read as rows.
 create index lifecycle_moment_by_balance
     on read_model.lifecycle_moment (effective_at) include (
         generation, app_id, kind, cause, product_id, currency, active_delta, mrr_delta,
@@ -60,7 +61,18 @@ create index lifecycle_moment_by_kind
     on read_model.lifecycle_moment (kind, effective_at) include (
         generation, app_id, cause, product_id, currency, active_delta, mrr_delta, confidence,
         price_influenced, extended, tenure_days, related_at
-    );
+    ) where kind not in ('charge', 'cohort');
+create index lifecycle_moment_by_charge
+    on read_model.lifecycle_moment (related_at) include (
+        effective_at, generation, app_id, amount_milliunits, product_id, currency, charged_at
+    ) where kind = 'charge' and cardinality(charged_at) <= 100;
+create index lifecycle_moment_by_cohort
+    on read_model.lifecycle_moment (effective_at) include (
+        generation, app_id, plan_period, product_id, currency, paid_ordinals, paid_amounts
+    ) where kind = 'cohort' and cardinality(paid_ordinals) <= 100;
+create index lifecycle_moment_by_length
+    on read_model.lifecycle_moment (kind, effective_at)
+    where cardinality(charged_at) > 100 or cardinality(paid_ordinals) > 100;
 create index lifecycle_moment_by_predecessor
     on read_model.lifecycle_moment (succeeds, app_id) where succeeds is not null;
 

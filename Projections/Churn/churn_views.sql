@@ -147,22 +147,41 @@ create or replace function read_model.churn_monthly(
     at_risk_grace bigint,
     at_risk_price bigint
 )
-language sql stable parallel safe as $$
+language sql stable parallel safe
+-- Compiling the plan takes longer than running it.
+set jit = off as $$
     with months as materialized (
         select *
         from read_model.calendar_months(
             churn_monthly.from_date, churn_monthly.to_date, churn_monthly.zone)
     ),
-    -- One range of the index for each month, and one for all the time before.
     span as (
         select 0 as number, '-infinity'::timestamptz as starts, min(n.starts) as ends
         from months n
         union all
         select n.number, n.starts, n.ends from months n
     ),
+    -- One range of the index for all the time before, of which only the level counts, and one for
+    -- each month.
     total as materialized (
+        select
+            0 as number,
+            coalesce(m.product_id, '') as product_id,
+            coalesce(m.currency, '') as currency,
+            'at_risk' as kind,
+            case when m.risk_delta <> 0 then m.cause end as cause,
+            0::bigint as moments,
+            sum(m.active_delta) as delta,
+            sum(m.risk_delta) as risk,
+            0::bigint as of_start,
+            0::bigint as of_start_any
+        from read_model.moments(churn_monthly.environment, churn_monthly.as_of) m
+        where (m.active_delta <> 0 or m.risk_delta <> 0)
+            and m.effective_at < (select min(n.starts) from months n)
+        group by m.product_id, m.currency, 5
+        union all
         select s.number, t.*
-        from span s
+        from months s
         cross join lateral (
             select
                 coalesce(m.product_id, '') as product_id,
