@@ -52,18 +52,20 @@ enum BenchCommands {
         summary: "Measure the fold and compare it with the simulator's evaluator.",
         options: [
             .value("--subscriptions", "N", "how many are compared (default 10000)"),
+            .value("--seed", "S", "equal seeds compare equal lives (default 1)"),
             .value("--seconds", "N", "how long each figure is measured (default 1)"),
         ],
         details: "On one core; no database is needed. Exit code 5 where the two disagree.",
         run: { arguments in
             _ = try arguments.operands()
             let count = try arguments.integer("--subscriptions", in: 1...10_000_000) ?? 10_000
+            let seed = try arguments.integer("--seed", in: 0...Int64.max) ?? 1
             let seconds = try arguments.integer("--seconds", in: 1...60) ?? 1
             let output = Output.standard()
             say("folding")
             for line in FoldBenchmark.run(seconds: Double(seconds)) { try output.line(line.text) }
             say("comparing")
-            let comparison = FoldComparison(subscriptions: Int(count), seed: 1)
+            let comparison = FoldComparison(subscriptions: Int(count), seed: UInt64(seed))
             try output.line(
                 "compared \(comparison.subscriptions) subscriptions, \(comparison.events) events,"
                     + " \(comparison.lost) lost: \(comparison.differing) differ"
