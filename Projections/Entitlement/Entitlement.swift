@@ -97,10 +97,10 @@ extension Entitlement {
         row.text(transaction?.ownership?.description)
         row.uuid(owner?.owner.bits)
         row.instant(owner?.from)
-        row.text((transaction?.appTransactionID ?? renewal?.appTransactionID)?.description)
-        row.text(history.previousOriginalTransactionID?.description)
-        row.text(transaction?.transactionID.description)
-        row.text(transaction?.webOrderLineItemID?.description)
+        row.text((transaction?.appTransactionID ?? renewal?.appTransactionID))
+        row.text(history.previousOriginalTransactionID)
+        row.text(transaction?.transactionID)
+        row.text(transaction?.webOrderLineItemID)
         row.instant(transaction?.signedDate)
         row.instant(transaction?.purchaseDate)
         row.instant(transaction?.expiresDate)
@@ -157,7 +157,7 @@ extension Entitlement {
         row.int32(interval.policyVersion)
         row.text(interval.productID)
         row.int32(product.map { Int32(clamping: $0.level) })
-        row.text(interval.transactionID?.description)
+        row.text(interval.transactionID)
         row.instant(interval.expiresDate)
         row.instant(interval.gracePeriodExpiresDate)
         row.text(interval.offer.rawValue)
@@ -194,6 +194,12 @@ extension RowBuffer {
     /// Adds an exclusive end, infinity where there is none.
     mutating func end(_ value: Timestamp?) {
         if let value { instant(milliseconds: value.milliseconds) } else { infinity() }
+    }
+
+    /// Adds an identifier's text or null.
+    mutating func text(_ value: AppleID?) {
+        guard let value else { return null() }
+        if let number = value.number { text(decimal: number) } else { text(value.description) }
     }
 
     /// Adds a symbol's text or null.

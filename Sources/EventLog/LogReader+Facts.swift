@@ -46,16 +46,22 @@ extension LogReader {
     /// - Parameters:
     ///   - slice: a part of `ledger.fact`.
     ///   - position: reads what was known when this was the last position.
+    ///   - countMax: how many events of a longer subscription are handed over; memory holds no more.
     ///   - body: what to do with each subscription.
     /// - Throws: `.unreadable`, naming position and stream, at the first event that cannot be
     ///   read; and whatever `body` throws.
     public func forEachStream(
         in slice: Slice,
         upTo position: Int64? = nil,
+        atMost countMax: Int = .max,
         _ body: (SubscriptionKey, [Event]) throws -> Void
     ) throws {
-        let from = slice.relation + (position.map { " where position <= \($0)" } ?? "")
-        try forEachStream(from: from, upTo: position, body)
+        try forEachStream(
+            from: slice.source(upTo: position),
+            upTo: position,
+            atMost: countMax,
+            body
+        )
     }
 
     /// Hands over some subscriptions with their foldable events by position, read in one go.
@@ -64,11 +70,13 @@ extension LogReader {
     ///
     /// - Parameters:
     ///   - keys: the subscriptions, some hundreds.
+    ///   - countMax: how many events of a longer subscription are handed over; memory holds no more.
     ///   - body: what to do with each subscription.
     /// - Throws: `.unreadable`, naming position and stream, at the first event that cannot be
     ///   read; and whatever `body` throws.
     public func forEachStream(
         among keys: [SubscriptionKey],
+        atMost countMax: Int = .max,
         _ body: (SubscriptionKey, [Event]) throws -> Void
     ) throws {
         guard !keys.isEmpty else { return }
@@ -76,7 +84,7 @@ extension LogReader {
         let streams = Set(keys.map(\.stream)).sorted().map(Self.literal)
         let from = "ledger.fact where stream in (\(streams.joined(separator: ", ")))"
         // Another app may have a stream of the same name.
-        try forEachStream(from: from, upTo: nil) { key, events in
+        try forEachStream(from: from, upTo: nil, atMost: countMax) { key, events in
             if wanted.contains(key) { try body(key, events) }
         }
     }
@@ -84,6 +92,7 @@ extension LogReader {
     private func forEachStream(
         from relation: String,
         upTo position: Int64?,
+        atMost countMax: Int,
         _ body: (SubscriptionKey, [Event]) throws -> Void
     ) throws {
         var reader = FactReader()
@@ -114,11 +123,13 @@ extension LogReader {
                 current = read.key
             }
             if read.decoder != source.version { isOurs = false }
-            if let fact = read.fact { events.append(Event(position: read.position, fact: fact)) }
+            if let fact = read.fact, events.count < countMax {
+                events.append(Event(position: read.position, fact: fact))
+            }
         }
         try finish()
         for key in others {
-            let events = try decoded(key, upTo: position)
+            let events = try Array(decoded(key, upTo: position).prefix(countMax))
             if !events.isEmpty { try body(key, events) }
         }
     }

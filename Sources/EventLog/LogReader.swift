@@ -7,11 +7,13 @@ public import Postgres
 /// that transaction sees.
 public struct LogReader {
     /// One part of a table that can be read on its own; a stream never spans two.
-    public struct Slice: Hashable, Sendable {
+    public struct Slice: Sendable {
         /// Its place, from 0.
         public var index: Int
         /// The part's name as SQL, schema included.
         public var relation: String
+        /// The streams of it that are meant: from one, exclusive of another; nil for all.
+        var streams: (from: String?, until: String?) = (nil, nil)
     }
 
     /// One row of `ledger.mark`.

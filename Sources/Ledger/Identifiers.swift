@@ -23,6 +23,9 @@ public struct AppleID: Hashable, Sendable, CustomStringConvertible {
         bits = number
     }
 
+    /// The number, nil where Apple wrote anything else.
+    @inlinable public var number: UInt64? { bits & 1 << 63 == 0 ? bits : nil }
+
     /// The identifier as Apple wrote it.
     public var description: String {
         bits & Self.symbolBit == 0

@@ -230,6 +230,11 @@ public struct DecidingPositions: Hashable, Sendable {
 
     /// The positions in ascending order, each once.
     public var sorted: [Int64] {
+        if marker == 0, status == 0, consent == 0, renewal > 0 {
+            // Mostly so; the general way would make two more arrays for each interval.
+            if transaction == renewal || transaction <= 0 { return [renewal] }
+            return [min(transaction, renewal), max(transaction, renewal)]
+        }
         var result: [Int64] = []
         for position in [transaction, renewal, marker, status, consent].sorted()
         where position > 0 {

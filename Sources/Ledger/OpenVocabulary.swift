@@ -18,8 +18,8 @@ extension OpenVocabulary {
         self = Self.known.first { $0.text == text }?.value ?? .unknown(Symbol(text))
     }
 
-    /// Apple's spelling.
-    public var description: String {
+    /// Apple's spelling; inlinable for the same reason.
+    @inlinable public var description: String {
         unknownText?.text ?? Self.known.first { $0.value == self }?.text ?? ""
     }
 }

@@ -1,9 +1,10 @@
 /// A reader over one row of a binary COPY; each call reads the next field.
 ///
-/// It is valid only during the call it is handed to, so it cannot be copied.
+/// It is valid only during the call it is handed to, so it cannot be copied. Its functions are
+/// inlinable, since a rebuild calls dozens of them for each event.
 @safe public struct BinaryRow: ~Copyable {
-    private let bytes: UnsafeRawBufferPointer
-    private var offset = 0
+    @usableFromInline let bytes: UnsafeRawBufferPointer
+    @usableFromInline var offset = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
 
@@ -22,19 +23,19 @@
     }
 
     /// The next field's length in bytes, or nil when it is null.
-    private mutating func length() -> Int? {
+    @inlinable mutating func length() -> Int? {
         let length = integer(Int32.self)
         return length < 0 ? nil : Int(length)
     }
 
-    private mutating func integer<I: FixedWidthInteger>(_ type: I.Type) -> I {
+    @inlinable mutating func integer<I: FixedWidthInteger & BitwiseCopyable>(_ type: I.Type) -> I {
         let value = unsafe I(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: type))
         offset += MemoryLayout<I>.size
         return value
     }
 
     /// The next field, a smallint, integer or bigint.
-    public mutating func int() -> Int64? {
+    @inlinable public mutating func int() -> Int64? {
         guard let length = length() else { return nil }
         switch length {
         case 2: return Int64(integer(Int16.self))
@@ -45,13 +46,13 @@
     }
 
     /// The next field, a boolean.
-    public mutating func bool() -> Bool? {
+    @inlinable public mutating func bool() -> Bool? {
         guard length() != nil else { return nil }
         return integer(UInt8.self) != 0
     }
 
     /// The next field, a `timestamptz`, in milliseconds since 1970; infinity is `Int64.max`.
-    public mutating func instant() -> Int64? {
+    @inlinable public mutating func instant() -> Int64? {
         guard length() != nil else { return nil }
         let microseconds = integer(Int64.self)
         if microseconds == .max || microseconds == .min { return microseconds }
@@ -59,7 +60,7 @@
     }
 
     /// The next field, a `uuid`.
-    public mutating func uuid() -> UInt128? {
+    @inlinable public mutating func uuid() -> UInt128? {
         guard length() != nil else { return nil }
         return integer(UInt128.self)
     }
@@ -75,7 +76,9 @@
     }
 
     /// Lends the next field's bytes to `body`; nil when it is null.
-    public mutating func withBytes<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
+    @inlinable public mutating func withBytes<Value>(
+        _ body: (UnsafeRawBufferPointer) -> Value
+    ) -> Value? {
         guard let length = length() else { return nil }
         let slice = unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length])
         offset += length
@@ -120,7 +123,7 @@
     }
 
     /// Skips the next field.
-    public mutating func skip() {
+    @inlinable public mutating func skip() {
         if let length = length() { offset += length }
     }
 

@@ -30,7 +30,7 @@ public enum Bind: Hashable, Sendable {
 
 extension Bind {
     /// PostgreSQL's epoch, 2000-01-01, in milliseconds since 1970.
-    static let postgresEpochMilliseconds: Int64 = 946_684_800_000
+    @inlinable static var postgresEpochMilliseconds: Int64 { 946_684_800_000 }
 
     /// The type's OID where the format needs it; 0 lets the server infer the type.
     var oid: UInt32 {

@@ -247,7 +247,7 @@ internal import CPostgres
     }
 
     /// Sends bytes of a COPY that `copyIn` began.
-    func putCopyData(_ bytes: [UInt8]) throws(PostgresError) {
+    func putCopyData(_ bytes: ArraySlice<UInt8>) throws(PostgresError) {
         precondition(bytes.count < 1 << 30, "one message of a COPY holds less than 1 GiB")
         let sent = unsafe bytes.withUnsafeBytes { raw in
             unsafe PQputCopyData(

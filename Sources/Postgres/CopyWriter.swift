@@ -13,14 +13,14 @@ public final class CopyWriter {
 
     /// Sends the buffer when it holds a chunk's worth.
     public func flushIfFull() throws(PostgresError) {
-        if rows.bytes.count >= Self.chunkSizeBytes { try flush() }
+        if rows.byteCount >= Self.chunkSizeBytes { try flush() }
     }
 
     /// Sends whole rows that were encoded elsewhere.
     public func write(_ buffer: RowBuffer) throws(PostgresError) {
         try flush()
         try sendHeader()
-        if !buffer.bytes.isEmpty { try connection.putCopyData(buffer.bytes) }
+        if buffer.byteCount > 0 { try connection.putCopyData(buffer.bytes) }
     }
 
     func finish() throws(PostgresError) {
@@ -31,7 +31,7 @@ public final class CopyWriter {
 
     private func flush() throws(PostgresError) {
         try sendHeader()
-        guard !rows.bytes.isEmpty else { return }
+        guard rows.byteCount > 0 else { return }
         try connection.putCopyData(rows.bytes)
         rows.removeAll()
     }
@@ -40,7 +40,7 @@ public final class CopyWriter {
         guard !hasHeader else { return }
         hasHeader = true
         try connection.putCopyData(
-            Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0x00, 0, 0, 0, 0, 0, 0, 0, 0]
+            Array("PGCOPY\n".utf8)[...] + [0xFF, 0x0D, 0x0A, 0x00, 0, 0, 0, 0, 0, 0, 0, 0]
         )
     }
 }

@@ -2,8 +2,17 @@
 ///
 /// A pure value: whoever makes rows needs no connection. `CopyWriter` sends it.
 public struct RowBuffer: Sendable {
+    /// Room for the rows.
+    ///
+    /// A field is stored where it belongs: appending a few bytes at a time took longer than all else
+    /// of encoding a row.
+    private var room: [UInt8] = []
+
+    /// How many bytes of the room are written.
+    public private(set) var byteCount = 0
+
     /// The encoded rows, without the header and the end marker.
-    public private(set) var bytes: [UInt8] = []
+    public var bytes: ArraySlice<UInt8> { room[..<byteCount] }
 
     /// How many rows were begun.
     public private(set) var rowCount = 0
@@ -20,7 +29,7 @@ public struct RowBuffer: Sendable {
     /// Adds a whole row that is encoded already: its number of columns, then its fields.
     public mutating func row(encoded row: ArraySlice<UInt8>) {
         rowCount += 1
-        bytes.append(contentsOf: row)
+        unsafe row.withUnsafeBytes { unsafe append($0) }
     }
 
     /// Adds a null field.
@@ -49,7 +58,7 @@ public struct RowBuffer: Sendable {
     public mutating func bool(_ value: Bool?) {
         guard let value else { return null() }
         append(Int32(1))
-        bytes.append(value ? 1 : 0)
+        append(UInt8(value ? 1 : 0))
     }
 
     /// Adds a `timestamptz` field from milliseconds since 1970.
@@ -72,16 +81,30 @@ public struct RowBuffer: Sendable {
 
     /// Adds a `text` field.
     public mutating func text(_ value: String?) {
-        guard let value else { return null() }
-        append(Int32(value.utf8.count))
-        bytes.append(contentsOf: value.utf8)
+        guard var value else { return null() }
+        value.withUTF8 { unsafe field(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Adds a `text` field that holds a number's decimal digits.
+    public mutating func text(decimal value: UInt64) {
+        var digits: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        unsafe withUnsafeMutableBytes(of: &digits) { digits in
+            var rest = value
+            var start = digits.count
+            repeat {
+                start -= 1
+                let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+                unsafe digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit)
+                rest = quotient
+            } while rest > 0
+            unsafe field(UnsafeRawBufferPointer(rebasing: digits[start...]))
+        }
     }
 
     /// Adds a `bytea` field.
     public mutating func bytea(_ value: [UInt8]?) {
         guard let value else { return null() }
-        append(Int32(value.count))
-        bytes.append(contentsOf: value)
+        unsafe value.withUnsafeBytes { unsafe field($0) }
     }
 
     /// Adds a `bigint[]` field.
@@ -96,10 +119,7 @@ public struct RowBuffer: Sendable {
             append(Int32(values.count))
             append(Int32(1))
         }
-        for value in values {
-            append(Int32(8))
-            append(value)
-        }
+        for value in values { appendEight(value) }
     }
 
     /// Adds a `text[]` field.
@@ -115,10 +135,7 @@ public struct RowBuffer: Sendable {
             append(Int32(values.count))
             append(Int32(1))
         }
-        for value in values {
-            append(Int32(value.utf8.count))
-            bytes.append(contentsOf: value.utf8)
-        }
+        for value in values { text(value) }
     }
 
     /// Adds an `integer[]` field.
@@ -145,7 +162,9 @@ public struct RowBuffer: Sendable {
     }
 
     /// Adds the fields of a buffer that holds a part of a row.
-    public mutating func fields(of part: RowBuffer) { bytes.append(contentsOf: part.bytes) }
+    public mutating func fields(of part: RowBuffer) {
+        unsafe part.bytes.withUnsafeBytes { unsafe append($0) }
+    }
 
     private mutating func arrayHeader(count: Int, element: UInt32, contentBytes: Int) {
         append(Int32(12 + (count == 0 ? 0 : 8) + contentBytes))
@@ -160,19 +179,50 @@ public struct RowBuffer: Sendable {
 
     /// Empties the buffer and keeps its memory.
     public mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
+        byteCount = 0
         rowCount = 0
     }
 
     /// Appends the length 8 and a value of eight bytes, in one go: this is most of a row.
     private mutating func appendEight(_ value: Int64) {
-        let field = UInt128(8) << 96 | UInt128(UInt64(bitPattern: value)) << 32
-        unsafe withUnsafeBytes(of: field.bigEndian) { field in
-            unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: field[..<12]))
+        let at = extend(by: 12)
+        unsafe room.withUnsafeMutableBytes { room in
+            unsafe room.storeBytes(of: Int32(8).bigEndian, toByteOffset: at, as: Int32.self)
+            unsafe room.storeBytes(of: value.bigEndian, toByteOffset: at + 4, as: Int64.self)
         }
     }
 
-    private mutating func append<I: FixedWidthInteger>(_ value: I) {
-        unsafe withUnsafeBytes(of: value.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+    /// Appends a length and so many bytes.
+    private mutating func field(_ value: UnsafeRawBufferPointer) {
+        append(Int32(value.count))
+        unsafe append(value)
+    }
+
+    private mutating func append<I: FixedWidthInteger & BitwiseCopyable>(_ value: I) {
+        let at = extend(by: MemoryLayout<I>.size)
+        unsafe room.withUnsafeMutableBytes { room in
+            unsafe room.storeBytes(of: value.bigEndian, toByteOffset: at, as: I.self)
+        }
+    }
+
+    private mutating func append(_ value: UnsafeRawBufferPointer) {
+        let count = value.count
+        guard count > 0 else { return }
+        let at = extend(by: count)
+        unsafe room.withUnsafeMutableBytes { room in
+            let place = unsafe UnsafeMutableRawBufferPointer(rebasing: room[at..<at + count])
+            unsafe place.copyMemory(from: value)
+        }
+    }
+
+    /// Counts so many more bytes, for which there is room then; returns where they begin.
+    private mutating func extend(by count: Int) -> Int {
+        let at = byteCount
+        byteCount += count
+        if byteCount > room.count {
+            let missing = max(byteCount, 2 * room.count, 64) - room.count
+            room.append(contentsOf: repeatElement(0, count: missing))
+        }
+        return at
     }
 }

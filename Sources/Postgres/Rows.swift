@@ -150,7 +150,7 @@ extension Rows {
 }
 
 /// Division that rounds towards minus infinity.
-func floorDivide(_ value: Int64, by divisor: Int64) -> Int64 {
+@inlinable func floorDivide(_ value: Int64, by divisor: Int64) -> Int64 {
     let quotient = value / divisor
     return value % divisor < 0 ? quotient - 1 : quotient
 }

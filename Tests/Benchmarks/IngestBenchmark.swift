@@ -30,6 +30,9 @@ public struct IngestBenchmark {
         /// Reading the same file again, when everything is there already.
         public var again = 0.0
 
+        /// What the log and the read models came to take on disk with it, by part, in bytes.
+        public var disk: [String: Int64] = [:]
+
         /// How near the ingest comes to verification alone, 1 being as fast.
         public var ratioToVerify: Double { verify / ingest }
         /// How near the ingest comes to the two bounds one after the other.
@@ -52,6 +55,7 @@ public struct IngestBenchmark {
         subscriptions: Int,
         progress: (String) -> Void = { _ in }
     ) throws -> Result {
+        let empty = try Self.sizes(connect())
         progress("simulating \(subscriptions) subscriptions")
         let simulation = Simulation(.init(subscriptions: subscriptions))
         let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).ndjson"
@@ -78,7 +82,34 @@ public struct IngestBenchmark {
         result.copy = try Self.seconds {
             for (table, buffers) in rows { try copyIn(table, buffers) }
         }
+        progress("projecting, for what it all takes on disk")
+        _ = try Projector(connect()).project()
+        let full = try Self.sizes(connect())
+        result.disk = full.merging(empty) { $0 - $1 }.filter { $0.value > 0 }
         return result
+    }
+
+    /// What the parts of the database take on disk, indexes included.
+    private static func sizes(_ connection: Connection) throws -> [String: Int64] {
+        let rows = try connection.query(
+            """
+            select
+                case
+                    when n.nspname = 'read_model' then 'read models'
+                    when c.relname ~ '^(event|evidence|fact)_[0-9]+$'
+                        then split_part(c.relname, '_', 1)
+                    else 'the rest of the log'
+                end,
+                sum(pg_total_relation_size(c.oid))::bigint
+            from pg_class c
+            join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname in ('ledger', 'read_model') and c.relkind in ('r', 'm')
+            group by 1
+            """
+        )
+        var sizes: [String: Int64] = [:]
+        for row in 0..<rows.count { sizes[rows.text(row, 0) ?? ""] = rows.int(row, 1) }
+        return sizes
     }
 
     /// The result in lines for people.
@@ -88,6 +119,9 @@ public struct IngestBenchmark {
             return "\(name)\(padding)\(hundredths(seconds)) s  \(Int(Double(count) / seconds)) "
                 + "\(unit)/s"
         }
+        let events = Int64(max(1, result.events))
+        let parts = result.disk.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value / events)" }
+        let total = result.disk.values.reduce(0, +) / events
         return """
             lines \(result.lines), events \(result.events), \(result.fileBytes >> 20) MiB
             \(line("ingest", result.ingest, result.lines, "lines"))
@@ -96,6 +130,7 @@ public struct IngestBenchmark {
             \(line("raw COPY", result.copy, result.events, "events"))
             ingest reaches \(Int(result.ratioToVerify * 100)) % of verifying alone, \
             \(Int(result.ratioToBoth * 100)) % of verifying and then copying
+            disk \(total) bytes an event: \(parts.joined(separator: ", "))
 
             """
     }

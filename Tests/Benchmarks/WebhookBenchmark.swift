@@ -118,11 +118,11 @@ public struct WebhookBenchmark {
             progress("delivering over \(count) connections")
             let part = bodies[((number + 1) * share)..<((number + 2) * share)]
             let messages = part.map { Self.message($0) }
-            let before = try Processor(connect())
+            let before = try ProcessorTime(connect())
             let senderBefore = BenchmarkClock.threadSeconds
             let outcome = LoadClient(port: service.port, connections: count).run(messages)
             let sender = BenchmarkClock.threadSeconds - senderBefore
-            let after = try Processor(connect())
+            let after = try ProcessorTime(connect())
             let microseconds = 1e6 / Double(max(1, outcome.latencies.count))
             results.append(
                 Result(
@@ -185,36 +185,6 @@ public struct WebhookBenchmark {
             p99Ms: p99,
             deliveryP99Ms: delivery
         )
-    }
-
-    /// Processor time used up to now, in seconds.
-    private struct Processor {
-        /// Of this process, all its threads.
-        var own: Double
-        /// Of the server's processes that are there.
-        var server = 0.0
-
-        init(_ connection: Connection) throws {
-            var usage = rusage()
-            unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-            own = Self.seconds(usage.ru_utime) + Self.seconds(usage.ru_stime)
-            let rows = try connection.query(
-                "select pid from pg_stat_activity where pid <> pg_backend_pid()"
-            )
-            for row in 0..<rows.count {
-                guard let text = FileSystem.text("/proc/\(rows.int(row, 0) ?? 0)/stat"),
-                    let bracket = text.lastIndex(of: ")")
-                else { continue }
-                let fields = text[bracket...].split(separator: " ")
-                // The 14th and 15th of the line: ticks of user and of system time.
-                guard fields.count > 13 else { continue }
-                server += ((Double(fields[12]) ?? 0) + (Double(fields[13]) ?? 0)) / 100
-            }
-        }
-
-        private static func seconds(_ time: timeval) -> Double {
-            Double(time.tv_sec) + Double(time.tv_usec) / 1e6
-        }
     }
 
     private static var configuration: HTTPServerConfiguration {

@@ -21,8 +21,7 @@ public struct WindowFold: Sendable {
     ///
     /// - Throws: `PostgresError`.
     public init(comparingIn connection: Connection) throws(PostgresError) {
-        let sql = String(decoding: PackageResources.window_fold_sql, as: UTF8.self)
-        try connection.execute(sql)
+        try Self.fold(in: connection)
         try connection.execute(Self.folded)
         let states = try connection.query("select state, count(*) from folded group by state")
         for row in 0..<states.count {
@@ -37,6 +36,11 @@ public struct WindowFold: Sendable {
             """
         )
         differences = (0..<rows.count).compactMap { rows.text($0, 0) }
+    }
+
+    /// Folds the log into temporary tables, which go at the end of the transaction.
+    static func fold(in connection: Connection) throws(PostgresError) {
+        try connection.execute(String(decoding: PackageResources.window_fold_sql, as: UTF8.self))
     }
 
     /// The product's intervals, split only where the database's are.

@@ -166,6 +166,40 @@ struct FactTests {
         #expect(early == 300)
     }
 
+    /// A slice far larger than the others is divided, and every stream is in one part.
+    @Test func aLargeSliceIsReadInStretchesOfWholeStreams() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        let connection = try log.connect()
+        try connection.execute(
+            """
+            insert into ledger.app (app_id, bundle_id, environment)
+            values (1, 'com.example.app', 'Sandbox');
+            insert into ledger.fact (position, app_id, decoder, stream, kind, provenance)
+            select row_number() over (), 1, 1, stream, 'notification', 'jws'
+            from (
+                select 'it''s ' || n as stream, n from generate_series(1, 20000) as n
+            ) as streams
+            cross join generate_series(1, 3) as e
+            where n % 50 = 0
+                or satisfies_hash_partition('ledger.fact'::regclass, 32, 5, stream collate "C")
+            """
+        )
+        let reader = LogReader(connection)
+        #expect(try reader.stretches().count == 32)
+        let parts = try reader.stretches(sizeMin: 8192)
+        #expect(parts.count > 34)
+        var seen: [String: Int] = [:]
+        for part in parts {
+            let rows = try connection.query("select distinct stream from \(part.source(upTo: nil))")
+            for row in 0..<rows.count { seen[rows.text(row, 0) ?? "", default: 0] += 1 }
+        }
+        #expect(
+            Int64(seen.count) == (try log.count("select count(distinct stream) from ledger.fact"))
+        )
+        #expect(seen.values.allSatisfy { $0 == 1 })
+    }
+
     /// A row of another decoder is not believed: the event is decoded from its evidence.
     @Test func aRowOfAnotherDecoderIsDecodedFromEvidence() throws {
         let log = try LogDatabase()

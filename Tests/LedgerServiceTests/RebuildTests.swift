@@ -110,6 +110,38 @@ import Testing
         )
     }
 
+    @Test func aStreamTooLongToBeFoldedIsParkedAndLeftOut() throws {
+        let log = try LogFixture()
+        try log.appendLives(5)
+        try Projector(log.connection).project()
+        let live = try log.allRows()
+        try log.connection.query(
+            """
+            insert into ledger.fact
+                (position, app_id, decoder, stream, kind, provenance, fact_at)
+            select 1000000 + n, app_id, decoder, '800000', kind, provenance, fact_at
+            from (select * from ledger.fact where fact_at is not null limit 1) as sample
+            cross join generate_series(0, $1::integer) as n
+            """,
+            [.int(Int64(Projector.streamEventsMax))]
+        )
+        let report = try Rebuild(connect: log.connect).run()
+        #expect(report.tooLong.map(\.stream) == ["800000"])
+        #expect(try log.allRows() == live)
+        #expect(
+            try log.count(
+                "read_model.parked where stream = '800000' and error like '%100000 events%'"
+            ) == 1
+        )
+        // Live it goes the same way, and what is parked is no difference.
+        try log.connection.execute("insert into ledger.mark values ('800000', 1, 1100000)")
+        let projected = try Projector(log.connection).project()
+        #expect(projected.parked.map(\.key.stream) == ["800000"])
+        let compared = try Verification(connect: log.connect).run { _ in }
+        #expect(compared.different == 0)
+        #expect(compared.streams == 5)
+    }
+
     @Test func aSecondRebuildIsRefusedWhileOneRuns() throws {
         let log = try LogFixture()
         try log.appendLives(10)

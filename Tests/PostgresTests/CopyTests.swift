@@ -118,6 +118,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [0, 7, 10, 1_000_000_000_042, UInt64(Int64.max), .max])
+    func aNumberInDigitsIsTheSameAsItsText(number: UInt64) {
+        var digits = RowBuffer()
+        digits.text(decimal: number)
+        var text = RowBuffer()
+        text.text("\(number)")
+        #expect(digits.bytes == text.bytes)
+        #expect(digits.byteCount == 4 + "\(number)".utf8.count)
+    }
+
+    @Test func anEmptiedBufferHoldsNothingOfWhatItHeld() {
+        var buffer = RowBuffer()
+        buffer.text(String(repeating: "x", count: 1000))
+        let held = buffer.bytes
+        buffer.removeAll()
+        #expect(buffer.bytes.isEmpty)
+        buffer.bool(true)
+        #expect(buffer.bytes == [0, 0, 0, 1, 1])
+        // What was lent before is as it was.
+        #expect(held.count == 1004)
+        #expect(held.last == UInt8(ascii: "x"))
+    }
+
     @Test func noRowsAndManyRowsGoThrough() throws {
         try withDatabase { connection in
             try connection.execute("create table t (a bigint, b text)")

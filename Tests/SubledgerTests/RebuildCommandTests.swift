@@ -162,6 +162,25 @@ import Testing
         #expect(run.output.contains("whole answers"))
     }
 
+    /// The short form of `subledger bench rebuild`, of the shape that has most to divide.
+    @Test func theRebuildBenchmarkNamesItsBoundsAndItsParts() throws {
+        let folder = try WorkingFolder()
+        let run = try Subledger.run(
+            ["bench", "rebuild", "--subscriptions", "400", "--runs", "1", "--shape", "one-slice"]
+                + ["--window-fold", "--redecode"],
+            in: folder.path
+        )
+        #expect(run.status == 0, "\(run.output)\(run.errors)")
+        #expect(run.output.hasPrefix("events 4000, subscriptions 400, rows "))
+        for part in ["raw COPY out", "raw COPY in", "keys alone", "window fold", "facts replaced"] {
+            #expect(run.output.contains(part), "\(run.output)")
+        }
+        #expect(run.output.contains("digests of live and rebuilt rows agree"))
+        #expect(
+            try Subledger.run(["bench", "rebuild", "--shape", "odd"], in: folder.path).status == 2
+        )
+    }
+
     @Test func anEventThatCannotBeReadIsPassedOverByName() throws {
         let company = try Company(3)
         let refused = try company.run([

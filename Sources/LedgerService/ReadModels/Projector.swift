@@ -250,10 +250,11 @@ public final class Projector {
             while !isSettled {
                 var customers: Set<AppleID> = []
                 eventCount = 0
-                try reader.forEachStream(among: claimed.map(\.key)) { key, events in
-                    guard events.count <= Self.streamEventsMax else {
-                        throw Self.tooLong(events.count)
-                    }
+                try reader.forEachStream(
+                    among: claimed.map(\.key),
+                    atMost: Self.streamEventsMax + 1
+                ) { key, events in
+                    guard events.count <= Self.streamEventsMax else { throw Self.tooLong }
                     folder.add(events, of: key)
                     customers.formUnion(Withdrawals.customers(of: events))
                     eventCount += events.count
@@ -301,13 +302,6 @@ public final class Projector {
 // MARK: - Statements
 
 extension Projector {
-    private static func tooLong(_ count: Int) -> ReadModelError {
-        ReadModelError(
-            .database,
-            "the stream has \(count) events; more than \(streamEventsMax) are not folded"
-        )
-    }
-
     /// How a batch begins: what is read is looked up by its key.
     ///
     /// A server that has no statistics yet (a new database, or one that has crashed) would rather
@@ -428,18 +422,7 @@ extension Projector {
     }
 
     private func park(_ candidate: Candidate, _ failure: ReadModelError) throws(PostgresError) {
-        try connection.query(
-            """
-            insert into read_model.parked (stream, app_id, position, error)
-            values ($1, $2, $3, $4)
-            on conflict (stream, app_id) do update
-            set position = excluded.position, error = excluded.error, parked_at = now()
-            """,
-            [
-                .text(candidate.key.stream), .int(Int64(candidate.key.appID)),
-                .int(candidate.position), .text(failure.description),
-            ]
-        )
+        try Self.park(candidate.key, at: candidate.position, failure, connection)
         report.parked.append(
             Staleness.Parked(
                 key: candidate.key,

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import EventLog
-internal import Ledger
+public import Ledger
 public import Postgres
 internal import Projections
 internal import Synchronization
@@ -21,6 +21,10 @@ public final class Rebuild: Sendable {
         public var seconds: Double = 0
         /// What was built, by read model.
         public var readModels: [ReadModel] = []
+        /// The subscriptions that are too long to be folded: they have no rows and are parked.
+        public var tooLong: [SubscriptionKey] = []
+        /// Where the time went.
+        public var times = Times()
 
         /// One read model that was built.
         public struct ReadModel: Hashable, Sendable {
@@ -30,6 +34,35 @@ public final class Rebuild: Sendable {
             public var generation: Int32
             /// The digest of its rows, which also counts them.
             public var digest: Digest
+        }
+    }
+
+    /// Where a rebuild's time went, in seconds; where workers share a part, those of all of them.
+    public struct Times: Hashable, Sendable {
+        /// Waiting for facts and decoding them.
+        public var read: Double = 0
+        /// Sorting and folding them, and encoding the rows.
+        public var fold: Double = 0
+        /// Writing rows, with their digest.
+        public var write: Double = 0
+        /// Reading, folding and writing, by the clock on the wall.
+        public var load: Double = 0
+        /// Building keys, by the clock on the wall.
+        public var keys: Double = 0
+        /// Folding what came meanwhile, by the clock on the wall.
+        public var catchUp: Double = 0
+        /// The swap, with projectors shut out.
+        public var swap: Double = 0
+
+        /// Adds a worker's.
+        mutating func add(_ other: Times) {
+            read += other.read
+            fold += other.fold
+            write += other.write
+            load += other.load
+            keys += other.keys
+            catchUp += other.catchUp
+            swap += other.swap
         }
     }
 
@@ -196,6 +229,8 @@ public final class Rebuild: Sendable {
     /// Builds the keys of all tables, some at a time.
     func buildKeys(_ build: Build) throws {
         try build.enter(.keys)
+        let start = ContinuousClock.now
+        defer { build.add(Times(keys: (ContinuousClock.now - start).seconds)) }
         let tables = build.generations.flatMap { generation in
             generation.tables.map { (generation, $0) }
         }

@@ -11,6 +11,8 @@ extension Rebuild {
     /// after an event of theirs was committed.
     func catchUp(_ build: Build, from: Int64, _ connection: Connection) throws {
         try build.enter(.catchUp)
+        let start = ContinuousClock.now
+        defer { build.add(Times(catchUp: (ContinuousClock.now - start).seconds)) }
         var registry = build.registry
         var position = from
         while true {
@@ -50,10 +52,15 @@ extension Rebuild {
             guard behind.count <= Self.swapBehindMax, try AppRegistry(connection) == registry else {
                 return false
             }
+            let start = ContinuousClock.now
             try apply(behind, registry, build, connection)
+            for key in build.report(seconds: 0).tooLong {
+                try Projector.park(key, connection)
+            }
             for generation in build.generations {
                 try Self.show(generation, head: head, build, connection)
             }
+            build.add(Times(swap: (ContinuousClock.now - start).seconds))
             return true
         }
     }
@@ -126,7 +133,13 @@ extension Rebuild {
             registry,
             try Withdrawals(connection)
         )
-        try reader.forEachStream(among: keys) { folder.add($1, of: $0) }
+        try reader.forEachStream(
+            among: keys,
+            atMost: Projector.streamEventsMax + 1
+        ) { key, events in
+            guard events.count <= Projector.streamEventsMax else { return build.leaveOut(key) }
+            folder.add(events, of: key)
+        }
         for (index, generation) in build.generations.enumerated() {
             var difference = RowDifference()
             try difference.apply(folder.rows[index], of: keys, to: generation, over: connection)

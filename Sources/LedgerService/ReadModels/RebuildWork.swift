@@ -12,6 +12,8 @@ final class Build: Sendable {
         var events: Int64 = 0
         var streams: Int64 = 0
         var digests: [Digest]
+        var tooLong: Set<SubscriptionKey> = []
+        var times = Rebuild.Times()
         var failure: ReadModelError?
         var lastReport: ContinuousClock.Instant?
     }
@@ -79,6 +81,16 @@ final class Build: Sendable {
         }
     }
 
+    /// Adds what some part of the work took.
+    func add(_ times: Rebuild.Times) {
+        state.withLock { $0.times.add(times) }
+    }
+
+    /// Notes that a subscription has more events than are folded.
+    func leaveOut(_ key: SubscriptionKey) {
+        _ = state.withLock { $0.tooLong.insert(key) }
+    }
+
     /// What was done.
     func report(seconds: Double) -> Rebuild.Report {
         state.withLock { state in
@@ -88,7 +100,9 @@ final class Build: Sendable {
                 seconds: seconds,
                 readModels: zip(generations, state.digests).map {
                     .init(name: $0.projection, generation: $0.number, digest: $1)
-                }
+                },
+                tooLong: state.tooLong.sorted(),
+                times: state.times
             )
         }
     }
@@ -135,28 +149,58 @@ extension Rebuild {
         try build.enter(.fold)
         // What is withdrawn later has its mark, and is found by its position when catching up.
         let withdrawals = try Withdrawals(upTo: build.position ?? .max, connection)
-        let slices = try LogReader(connection).slices(of: "ledger.fact")
+        let slices = try LogReader(connection).stretches()
+        let start = ContinuousClock.now
         try build.onThreads(min(workerCount, slices.count), jobs: slices.count) { next in
             let source = try LogReader(self.connect())
             let sink = try self.connect()
             var folder = StreamFolder(build.generations, build.registry, withdrawals)
             var events: Int64 = 0
             var streams: Int64 = 0
+            var watch = PartsWatch()
             while let job = next() {
-                try source.forEachStream(in: slices[job], upTo: build.position) { key, read in
-                    folder.add(read, of: key)
+                try source.forEachStream(
+                    in: slices[job],
+                    upTo: build.position,
+                    atMost: Projector.streamEventsMax + 1
+                ) { key, read in
+                    watch.end(\.read)
                     events += Int64(read.count)
                     streams += 1
+                    if read.count > Projector.streamEventsMax {
+                        build.leaveOut(key)
+                    } else {
+                        folder.add(read, of: key)
+                    }
+                    watch.end(\.fold)
                     if folder.byteCount >= self.flushBytes {
                         try Self.write(&folder, to: sink, build)
+                        watch.end(\.write)
                     }
                     guard streams % 256 == 0 else { return }
                     try build.add(events: events, streams: streams)
                     (events, streams) = (0, 0)
                 }
             }
+            watch.end(\.read)
             try build.add(events: events, streams: streams)
             try Self.write(&folder, to: sink, build)
+            watch.end(\.write)
+            build.add(watch.times)
+        }
+        build.add(Times(load: (ContinuousClock.now - start).seconds))
+    }
+
+    /// Which part of a worker's time goes into what.
+    private struct PartsWatch {
+        private(set) var times = Times()
+        private var since = ContinuousClock.now
+
+        /// Counts what has passed since the last end to a part.
+        mutating func end(_ part: WritableKeyPath<Times, Double>) {
+            let now = ContinuousClock.now
+            times[keyPath: part] += (now - since).seconds
+            since = now
         }
     }
 

@@ -103,12 +103,15 @@ public final class Verification: Sendable {
                 }
                 try build.enter(.verify)
                 let withdrawals = try Withdrawals(connection)
-                let slices = try LogReader(connection).slices(of: "ledger.fact")
+                let slices = try LogReader(connection).stretches()
                 try build.onThreads(min(workerCount, slices.count), jobs: slices.count) { next in
                     let sessions = (try self.joined(snapshot), try self.joined(snapshot))
                     var batch = FoldedBatch(build, withdrawals, stale, sessions.1)
                     while let job = next() {
-                        try LogReader(sessions.0).forEachStream(in: slices[job]) { key, events in
+                        try LogReader(sessions.0).forEachStream(
+                            in: slices[job],
+                            atMost: Projector.streamEventsMax + 1
+                        ) { key, events in
                             if try batch.add(events, of: key) { tell(try batch.differences()) }
                         }
                     }
@@ -241,7 +244,8 @@ private struct FoldedBatch {
     /// Folds a subscription; true where the batch is full.
     mutating func add(_ read: [Event], of key: SubscriptionKey) throws -> Bool {
         events += Int64(read.count)
-        guard !stale.contains(key) else {
+        // What is too long is parked with the next news, and has no rows or old ones until then.
+        guard !stale.contains(key), read.count <= Projector.streamEventsMax else {
             skipped += 1
             return false
         }

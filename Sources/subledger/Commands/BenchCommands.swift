@@ -76,25 +76,6 @@ enum BenchCommands {
         }
     )
 
-    static let rebuild = Command(
-        name: "bench rebuild",
-        summary: "Measure rebuilding and live folding against raw COPY.",
-        options: [
-            .value("--subscriptions", "N", "with ten events each (default 20000)")
-        ],
-        details: "It works in a database of its own on the embedded server and drops it.",
-        run: { arguments in
-            _ = try arguments.operands()
-            let count = try arguments.integer("--subscriptions", in: 1...10_000_000) ?? 20_000
-            try inScratchDatabase { sessions, output in
-                let result = try RebuildBenchmark { try sessions.open() }
-                    .run(subscriptions: Int(count)) { say($0) }
-                try output.write(RebuildBenchmark.text(result))
-            }
-            return .done
-        }
-    )
-
     static let kills = Command(
         name: "bench rebuild-kills",
         summary: "Kill rebuilds at random moments, with readers and appends all the while.",

@@ -16,6 +16,9 @@ extension RebuildCommand {
                     + "\(grouped(model.digest.rows)) rows, digest \(model.digest)"
             )
         }
+        for key in report.tooLong {
+            lines.append(printable("\(key.stream) is too long to be folded and was parked"))
+        }
         return lines.joined(separator: "\n")
     }
 
@@ -41,6 +44,10 @@ extension RebuildCommand {
             json.member("digest", "\(model.digest)")
             json.endObject()
         }
+        json.endArray()
+        json.key("too_long")
+        json.beginArray()
+        for key in report.tooLong { json.string(key.stream) }
         json.endArray()
         json.endObject()
         return json.text
