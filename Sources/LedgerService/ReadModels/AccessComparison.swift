@@ -92,7 +92,12 @@ public struct AccessComparison {
             if shouldStop() { throw ReadModelError(.stopped, "the comparison was stopped") }
         }
         for slice in try reader.slices(of: "ledger.fact") {
-            try reader.forEachStream(in: slice) { key, facts in
+            try reader.forEachStream(
+                in: slice,
+                atMost: Projector.streamEventsMax + 1
+            ) { key, facts in
+                // What is too long is not folded by anybody.
+                guard facts.count <= Projector.streamEventsMax else { return }
                 guard
                     let history = folds[key.appID]?.history(
                         of: facts,

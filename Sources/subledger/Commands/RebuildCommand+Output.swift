@@ -17,7 +17,7 @@ extension RebuildCommand {
             )
         }
         for key in report.tooLong {
-            lines.append(printable("\(key.stream) is too long to be folded and was parked"))
+            lines.append(printable("\(key.stream) is too long to be folded: it has no rows"))
         }
         return lines.joined(separator: "\n")
     }
