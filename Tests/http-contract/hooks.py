@@ -45,6 +45,22 @@ def map_query(ctx, query):
             query["wait_ms"] = 50
         elif "after" in query and ctx.operation.path == "/v1/entitlements":
             query.setdefault("wait_ms", 50)
+        if query.get("after") and "events" in ctx.operation.path:
+            # A position goes with its epoch.
+            epoch = pick(("epoch", query["after"]), KNOWN["epoch"])
+            if epoch is not None:
+                query.setdefault("epoch", epoch)
+        if "{id}" in ctx.operation.path:
+            # The simulated subscriptions are all there.
+            environment = pick(tuple(query.items()), KNOWN["environment"])
+            if environment is not None:
+                query.setdefault("environment", environment)
+        # Both at once are refused, which is worth a try now and then, not always.
+        both = [name for name in ("known_at", "known_at_position") if name in query]
+        if len(both) == 2:
+            unwanted = pick(tuple(query.items()), both)
+            if unwanted is not None:
+                del query[unwanted]
     return query
 
 

@@ -26,6 +26,9 @@ print(
             "to": ["2025-07-01"],
             "zone": ["UTC", "Pacific/Kiritimati"],
             "after": [0, 3],
+            "epoch": [1],
+            "known_at": ["2100-01-01"],
+            "known_at_position": [100, 200],
             "position": [1, 2, 3],
         }
     )
