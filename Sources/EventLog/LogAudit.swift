@@ -32,7 +32,7 @@ public struct LogAudit {
     }
 
     /// How many positions are read at once.
-    private static let windowCount: Int64 = 500
+    private static let windowCount: Int64 = 2000
 
     private let connection: Connection
     private let reader: LogReader
@@ -290,19 +290,21 @@ public struct LogAudit {
         _ apps: [Int32: AppKey],
         _ headers: inout HeaderCache
     ) throws -> [Int64: Leaf] {
-        let rows = try connection.query(
-            """
-            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
-                evidence.cuts, evidence.payloads, evidence.signatures
-            from ledger.event
-            left join ledger.evidence
-                on evidence.stream = event.stream and evidence.app_id = event.app_id
-                and evidence.position = event.position
-            where event.position between $1 and $2
-            order by event.position
-            """,
-            [.int(range.lowerBound), .int(range.upperBound)]
-        )
+        let rows = try connection.lookingUp {
+            try connection.query(
+                """
+                select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
+                    evidence.cuts, evidence.payloads, evidence.signatures
+                from ledger.event
+                left join ledger.evidence
+                    on evidence.stream = event.stream and evidence.app_id = event.app_id
+                    and evidence.position = event.position
+                where event.position between $1 and $2
+                order by event.position
+                """,
+                [.int(range.lowerBound), .int(range.upperBound)]
+            )
+        }
         var result: [Int64: Leaf] = [:]
         for row in 0..<rows.count {
             let event: StoredEvent

@@ -76,47 +76,51 @@ extension LogReader {
         limit: Int
     ) throws(EventLogError) -> [AuditedEvent] {
         try logged("read the events after \(position) to audit them") {
-            var headers = HeaderCache(connection)
-            let rows = try connection.query(
-                """
-                select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
-                    evidence.cuts, evidence.payloads, evidence.signatures
-                from ledger.event
-                left join ledger.evidence
-                    on evidence.stream = event.stream and evidence.app_id = event.app_id
-                    and evidence.position = event.position
-                where event.position > $1
-                order by event.position limit $2
-                """,
-                [.int(position), .int(Int64(limit))]
-            )
-            guard rows.count > 0 else { return [] }
-            var result: [AuditedEvent] = []
-            var places: [Int64: Int] = [:]
-            for row in 0..<rows.count {
-                var audited = AuditedEvent(event: try StoredEvent(rows, row), hasOwnFact: false)
-                do {
-                    guard !rows.isNull(row, 15) else {
-                        throw EventLogError(.unreadable, "its evidence is missing")
-                    }
-                    audited.parts = try parts(
-                        of: audited.event,
-                        rows,
-                        row,
-                        column: 15,
-                        &headers
-                    )
-                    audited.defect = Self.leftover(rows, row)
-                } catch let error as EventLogError {
-                    guard error.code == .unreadable else { throw error }
-                    audited.defect = error.message
-                }
-                places[audited.event.position] = result.count
-                result.append(audited)
-            }
-            try readFacts(of: &result, places)
-            return result
+            try connection.lookingUp { try auditedEventsInside(after: position, limit: limit) }
         }
+    }
+
+    private func auditedEventsInside(after position: Int64, limit: Int) throws -> [AuditedEvent] {
+        var headers = HeaderCache(connection)
+        let rows = try connection.query(
+            """
+            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
+                evidence.cuts, evidence.payloads, evidence.signatures
+            from ledger.event
+            left join ledger.evidence
+                on evidence.stream = event.stream and evidence.app_id = event.app_id
+                and evidence.position = event.position
+            where event.position > $1
+            order by event.position limit $2
+            """,
+            [.int(position), .int(Int64(limit))]
+        )
+        guard rows.count > 0 else { return [] }
+        var result: [AuditedEvent] = []
+        var places: [Int64: Int] = [:]
+        for row in 0..<rows.count {
+            var audited = AuditedEvent(event: try StoredEvent(rows, row), hasOwnFact: false)
+            do {
+                guard !rows.isNull(row, 15) else {
+                    throw EventLogError(.unreadable, "its evidence is missing")
+                }
+                audited.parts = try parts(
+                    of: audited.event,
+                    rows,
+                    row,
+                    column: 15,
+                    &headers
+                )
+                audited.defect = Self.leftover(rows, row)
+            } catch let error as EventLogError {
+                guard error.code == .unreadable else { throw error }
+                audited.defect = error.message
+            }
+            places[audited.event.position] = result.count
+            result.append(audited)
+        }
+        try readFacts(of: &result, places)
+        return result
     }
 
     /// What stands in columns that evidence of its codec does not use.

@@ -41,8 +41,11 @@ public struct LedgerAudit {
         public var difference: LogAudit.Difference?
     }
 
+    /// How many events one query reads: the server plans each over all partitions, which takes as
+    /// long as reading some hundreds of them.
+    private static let windowCount = 2000
     /// How many events one thread verifies in one go.
-    private static let windowCount = 250
+    private static let pieceCount = 250
     /// How many such pieces may be under way: for each core one in work and one waiting, and some
     /// that were read ahead.
     private static let depth = 16
@@ -108,18 +111,20 @@ public struct LedgerAudit {
             Self.judge($0, verifier, apps, skipped)
         }
         var readTo: Int64 = 0
+        var ahead: ArraySlice<LogReader.AuditedEvent> = []
         let (limit, stride) = Self.steps(through: report.head.position, sample)
         while true {
             // The database reads ahead while all cores verify.
-            while readTo < report.head.position, !pipeline.isFull {
-                let start = readTo
-                let window = try reader.auditedEvents(after: start, limit: limit)
-                guard let last = window.last else {
-                    readTo = report.head.position
-                    break
+            while !pipeline.isFull {
+                if ahead.isEmpty, readTo < report.head.position {
+                    let start = readTo
+                    ahead = try reader.auditedEvents(after: start, limit: limit)[...]
+                    let last = ahead.last?.event.position ?? report.head.position
+                    readTo = max(last, start + stride)
                 }
-                readTo = max(last.event.position, start + stride)
-                pipeline.give(window)
+                guard !ahead.isEmpty else { break }
+                pipeline.give(Array(ahead.prefix(Self.pieceCount)))
+                ahead = ahead.dropFirst(Self.pieceCount)
             }
             guard let found = pipeline.take() else { break }
             report.signatures += found.signatures
@@ -163,7 +168,7 @@ public struct LedgerAudit {
     /// How many events are verified at once, and from one such window to the next how many positions.
     private static func steps(through head: Int64, _ sample: Int64?) -> (Int, Int64) {
         guard let sample, sample < head else { return (windowCount, 0) }
-        let limit = min(Int64(windowCount), max(1, sample / 20))
+        let limit = min(Int64(pieceCount), max(1, sample / 20))
         return (Int(limit), max(1, head * limit / max(1, sample)))
     }
 
