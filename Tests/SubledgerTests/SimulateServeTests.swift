@@ -1,3 +1,4 @@
+import AppStore
 import AppStoreSimulator
 import Crypto
 import Foundation
@@ -46,6 +47,10 @@ import Testing
         let file = try Data(contentsOf: URL(filePath: folder.path + "/store/appstore.json"))
         let described = try #require(WireValue(reading: Array(file)))
         let keyFile = try #require(described["keyFile"]?.text)
+        #expect(
+            APIKey.warning(fileName: (keyFile as NSString).lastPathComponent, keyID: "SIMULATED1")
+                == nil
+        )
         let pem = try String(contentsOfFile: "\(folder.path)/\(keyFile)", encoding: .utf8)
         let key = try #require(SigningKey(pem: pem))
         let credentials = StoreCredentials(

@@ -27,7 +27,8 @@ struct SimulatorFiles {
             keyPath = path
             return
         }
-        keyPath = "\(folder)/AuthKey_\(Self.keyID).p8"
+        // As Apple names the keys for purchases; our own client warns of the other kind.
+        keyPath = "\(folder)/SubscriptionKey_\(Self.keyID).p8"
         key = try Self.key(keyPath)
     }
 
