@@ -48,6 +48,7 @@ public enum Schema {
         migration(17, "extension", PackageResources._017_extension_sql),
         migration(19, "known_at", PackageResources._019_known_at_sql),
         migration(21, "epoch", PackageResources._021_epoch_sql),
+        migration(22, "posted_body", PackageResources._022_posted_body_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

@@ -57,7 +57,12 @@ package enum ByteScan {
 
     /// Whether a text holds another one.
     package static func contains(_ text: [UInt8], _ pattern: [UInt8]) -> Bool {
-        guard let first = pattern.first else { return true }
+        first(pattern, in: text) != nil
+    }
+
+    /// Where a text holds another one first, nil where it does not.
+    package static func first(_ pattern: [UInt8], in text: [UInt8]) -> Int? {
+        guard let first = pattern.first else { return 0 }
         return unsafe text.withUnsafeBufferPointer { text in
             unsafe pattern.withUnsafeBufferPointer { pattern in
                 var at = 0
@@ -72,10 +77,10 @@ package enum ByteScan {
                     {
                         length &+= 1
                     }
-                    if length == pattern.count { return true }
+                    if length == pattern.count { return at }
                     at &+= 1
                 }
-                return false
+                return nil
             }
         }
     }

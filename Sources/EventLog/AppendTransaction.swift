@@ -144,7 +144,7 @@ struct AppendTransaction {
         try step(.eventsInserted)
         try connection.copyIn(
             "copy ledger.evidence (position, app_id, codec, stream, salt, headers, cuts,"
-                + " payloads, signatures) from stdin (format binary)"
+                + " payloads, signatures, posted) from stdin (format binary)"
         ) { writer in
             for (position, event) in fresh {
                 event.writeEvidence(position: position, to: &writer.rows)

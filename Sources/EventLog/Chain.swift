@@ -13,6 +13,9 @@ enum Chain {
     /// The version of the encoding, the first byte of every leaf and link.
     private static let version: UInt8 = 1
 
+    /// The version of a sealed digest that a body has gone into.
+    private static let versionWithBody: UInt8 = 2
+
     /// The hash of one event's immutable columns.
     static func leaf(_ event: StoredEvent, app: AppKey) -> [UInt8] {
         var bytes: [UInt8] = [0x00, version]
@@ -65,13 +68,21 @@ enum Chain {
         salt: [UInt8],
         operator: String?,
         ticket: String?,
-        received: [UInt8]
+        received: [UInt8],
+        posted: PostedBody?
     ) -> [UInt8] {
-        var bytes: [UInt8] = [0x03, version]
+        var bytes: [UInt8] = [0x03, posted == nil ? version : versionWithBody]
         bytes.reserveCapacity(received.count + 256)
         bytes.append(contentsOf: salt)
         append(`operator`, to: &bytes)
         append(ticket, to: &bytes)
+        if let posted {
+            append(Int64(posted.parts.count), to: &bytes)
+            for part in posted.parts {
+                append(Int64(part.count), to: &bytes)
+                bytes.append(contentsOf: part)
+            }
+        }
         bytes.append(contentsOf: received)
         return SHA256.digest(bytes)
     }

@@ -212,7 +212,8 @@ public struct LogAudit {
                         salt: evidence.salt,
                         operator: event.operator,
                         ticket: event.ticket,
-                        received: evidence.received
+                        received: evidence.received,
+                        posted: evidence.posted
                     )
                     guard sealed == event.sealedDigest else {
                         throw EventLogError(
@@ -293,8 +294,7 @@ public struct LogAudit {
         let rows = try connection.lookingUp {
             try connection.query(
                 """
-                select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
-                    evidence.cuts, evidence.payloads, evidence.signatures
+                select \(StoredEvent.columns), \(StoredParts.columns)
                 from ledger.event
                 left join ledger.evidence
                     on evidence.stream = event.stream and evidence.app_id = event.app_id

@@ -16,7 +16,7 @@ extension LogReader {
         try logged("read the evidence of event \(event.position)") {
             let rows = try connection.query(
                 """
-                select codec, salt, headers, cuts, payloads, signatures from ledger.evidence
+                select \(StoredParts.columns) from ledger.evidence
                 where stream = $1 and app_id = $2 and position = $3
                 """,
                 [.text(event.key.stream), .int(Int64(event.key.appID)), .int(event.position)]
@@ -68,7 +68,13 @@ extension LogReader {
                 signatures: rows.bytes(row, column + 5) ?? []
             ),
             layers: texts.map(\.layer),
-            salt: rows.bytes(row, column + 1) ?? []
+            salt: rows.bytes(row, column + 1) ?? [],
+            posted: try rows.bytesArray(row, column + 6).map { parts in
+                guard let posted = PostedBody(parts: parts) else {
+                    throw StoredParts.unreadable(event, "has a body that does not fit together")
+                }
+                return posted
+            }
         )
     }
 }
@@ -79,6 +85,13 @@ struct StoredParts: Sendable {
     var parts: EvidenceParts
     var layers: [EvidenceLayer]
     var salt: [UInt8]
+    var posted: PostedBody?
+
+    /// The columns that it is read from, in their order.
+    static let columns = """
+        evidence.codec, evidence.salt, evidence.headers, evidence.cuts, evidence.payloads,
+        evidence.signatures, evidence.posted
+        """
 
     /// Puts it together.
     func evidence() throws(EventLogError) -> StoredEvidence {
@@ -91,7 +104,8 @@ struct StoredParts: Sendable {
             form: parts.codec.form,
             codec: parts.codec,
             layers: layers,
-            salt: salt
+            salt: salt,
+            posted: posted
         )
     }
 

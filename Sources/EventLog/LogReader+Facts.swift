@@ -139,8 +139,7 @@ extension LogReader {
         var headers = HeaderCache(connection)
         let rows = try connection.query(
             """
-            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
-                evidence.cuts, evidence.payloads, evidence.signatures
+            select \(StoredEvent.columns), \(StoredParts.columns)
             from ledger.event
             left join ledger.evidence
                 on evidence.stream = event.stream and evidence.app_id = event.app_id

@@ -64,6 +64,8 @@ public struct NewEvent: Sendable {
     public var correlation: String?
     /// The bytes as received.
     public var received: [UInt8]
+    /// The body that they were posted in, where it is not the usual one.
+    public var posted: PostedBody?
     /// What the bytes are.
     public var form: ReceivedForm
     /// Who vouched for each JWS layer, outer first.

@@ -50,7 +50,8 @@ struct PreparedEvent {
             salt: salt,
             operator: event.operator,
             ticket: event.ticket,
-            received: event.received
+            received: event.received,
+            posted: event.posted
         )
         fact = FactWriter(source, appID: appID, decoder: decoder)
     }
@@ -88,7 +89,7 @@ struct PreparedEvent {
     }
 
     func writeEvidence(position: Int64, to rows: inout RowBuffer) {
-        rows.beginRow(columns: 9)
+        rows.beginRow(columns: 10)
         rows.int64(position)
         rows.int32(key.appID)
         rows.int16(parts.codec.rawValue)
@@ -98,6 +99,7 @@ struct PreparedEvent {
         rows.int32Array(parts.cuts)
         rows.byteaArray(parts.payloads)
         rows.bytea(parts.signatures)
+        if let posted = source.posted { rows.byteaArray(posted.parts) } else { rows.null() }
     }
 
     func writeFact(position: Int64, to rows: inout RowBuffer) {

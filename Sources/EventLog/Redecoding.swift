@@ -120,8 +120,7 @@ public struct Redecoding {
         /// The next events whose rows another decoder has filled, with their evidence.
         var page: String {
             """
-            select \(StoredEvent.columns), evidence.codec, evidence.salt, evidence.headers,
-                evidence.cuts, evidence.payloads, evidence.signatures
+            select \(StoredEvent.columns), \(StoredParts.columns)
             from (
                 select stream, app_id, position from \(fact)
                 where (stream, app_id, position) > ($1, $2::integer, $3) and decoder <> $4

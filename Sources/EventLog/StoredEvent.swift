@@ -24,7 +24,7 @@ public struct StoredEvent: Hashable, Sendable {
     public var correlation: String?
     /// SHA-256 of the content without `signedDate`.
     public var contentDigest: [UInt8]
-    /// SHA-256 over salt, operator, ticket and the received bytes.
+    /// SHA-256 over salt, operator, ticket, the received bytes and an unusual body around them.
     public var sealedDigest: [UInt8]
     /// Who of ours caused it.
     public var `operator`: String?
@@ -46,6 +46,11 @@ public struct StoredEvidence: Hashable, Sendable {
     public var layers: [EvidenceLayer]
     /// The random bytes that go into the event's sealed digest.
     public var salt: [UInt8]
+    /// The body that the bytes were posted in, where it was not the usual one.
+    public var posted: PostedBody?
+
+    /// The body that a notification came in, byte for byte; for what was not posted the usual one.
+    public var body: [UInt8] { posted?.body(around: received) ?? PostedBody.usual(received) }
 }
 
 /// How the bytes of an event are stored, the column `ledger.evidence.codec`.

@@ -21,7 +21,11 @@ extension Admission {
     ///   external purchase token, a withdrawn consent) to `app:<bundle id>`.
     /// - A notification's key is its UUID, by which Apple's repeats are known; any other document's
     ///   is the digest of its content without `signedDate`, since Apple signs every answer anew.
-    init(_ document: VerifiedDocument) {
+    ///
+    /// - Parameters:
+    ///   - document: what was verified.
+    ///   - body: the body that it was posted in, if it was.
+    init(_ document: VerifiedDocument, postedIn body: [UInt8]? = nil) {
         let bundleID = document.bundleID ?? ""
         let app = AppKey(bundleID: bundleID, environment: document.environment)
         let mass = document.payload["summary"]?["requestIdentifier"]?.text.map { "mass:\($0)" }
@@ -65,6 +69,7 @@ extension Admission {
             fact: document.fact,
             decodeAnomalies: document.decodeAnomalies
         )
+        event.posted = body.flatMap { PostedBody($0, around: document.received) }
         event.rescindsConsentOf = document.rescindsConsentOf
         let isUnrecognised = document.isUnrecognised
         self =

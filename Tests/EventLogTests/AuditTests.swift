@@ -32,6 +32,10 @@ struct AuditTests {
             "update ledger.evidence set signatures = overlay(signatures placing '\\x00' from 5) where position = 7",
             7
         ),
+        ("update ledger.evidence set posted[2] = ' }' where position = 7", 7),
+        ("update ledger.evidence set posted = posted[1:1] where position = 7", 7),
+        ("update ledger.evidence set posted = null where position = 7", 7),
+        ("update ledger.evidence set posted = array['x'::bytea] where position = 8", 8),
         ("delete from ledger.evidence where position = 7", 7),
         ("delete from ledger.event where position = 7", 7),
         ("delete from ledger.event where position > 20", 21),
@@ -62,6 +66,11 @@ struct AuditTests {
                 events[index].ticket = "T-1"
             }
             if batch == 2 { events[9].app = other }
+            if batch == 0 {
+                let text = events[6].received
+                let body = Array("{ \"signedPayload\":\"".utf8) + text + Array("\"}".utf8)
+                events[6].posted = PostedBody(body, around: text)
+            }
             _ = try appender.append(events)
         }
         let connection = try log.connect()

@@ -108,6 +108,68 @@ import Testing
         #expect(forwarder.measures.delivered.value == 9)
     }
 
+    /// The bodies that JSON allows beside Apple's own.
+    private static func bodies(_ text: [UInt8]) -> [[UInt8]] {
+        let text = String(decoding: text, as: UTF8.self)
+        return [
+            "{\"signedPayload\":\"\(text)\"}",
+            "{\"signedPayload\": \"\(text)\"}",
+            " {\"signedPayload\":\"\(text)\"}\r\n\t",
+            "{\"signedPayload\":\"\(text)\",\"more\":{\"ü\":[1e2,null,\"\\u00fc\"]}}",
+            "{\"before\":\"\(text)\",\"signedPayload\":\"\(text)\"}",
+            "{\"signed\\u0050ayload\":\"\(text)\"}",
+            "{\"signedPayload\":\"\\u0065\(text.dropFirst())\"}",
+            "{\"signedPayload\":\"\(text)\",\"long\":\"\(String(repeating: "x", count: 300_000))\"}",
+        ].map { Array($0.utf8) }
+    }
+
+    @Test func whateverBodyCameIsPostedByteForByte() throws {
+        let stage = try Stage()
+        let sample = stage.bench.sample
+        var wanted: [[UInt8]] = []
+        for number in 0..<8 {
+            let bodies = Self.bodies(sample.purchase(number))
+            wanted.append(bodies[number])
+            #expect(stage.bench.deliver(body: bodies[number])?.reason == "stored")
+            // The body that was stored first counts.
+            #expect(stage.bench.deliver(body: bodies[(number + 1) % 8])?.reason == "duplicate")
+        }
+        let consumer = try Consumer()
+        let forwarder = try stage.forwarder(to: consumer)
+        try stage.waitUntilDone(consumer)
+        forwarder.stop()
+        #expect(Set(consumer.taken.map(\.body)) == Set(wanted))
+        #expect(Set(wanted).count == 8)
+        // Apple's own needs no keeping; of the others no byte of the signed text is kept twice.
+        let rows = try sample.database.connect().query(
+            """
+            select coalesce(cardinality(posted), 0),
+                coalesce(octet_length(posted[1]) + octet_length(posted[2]), 0)
+            from ledger.evidence order by position
+            """
+        )
+        let counts = (0..<rows.count).map { rows.int($0, 0) }
+        #expect(counts == [0, 2, 2, 2, 2, 2, 1, 2])
+        #expect((1...3).allSatisfy { rows.int($0, 1) ?? 999 < 80 })
+        #expect(try LogAudit(sample.database.connect()).run().difference == nil)
+    }
+
+    /// A file has lines, and quarantine keeps the signed text alone.
+    @Test func whatWasNotPostedIsForwardedInTheBodyThatApplePosts() throws {
+        let stage = try Stage()
+        let sample = stage.bench.sample
+        let text = sample.purchase(1)
+        let line =
+            " {\"x\": 1, \"signedPayload\": \"" + String(decoding: text, as: UTF8.self) + "\"}"
+        let report = try sample.ingest([Array(line.utf8)]).report
+        #expect(report.appended == 1)
+        let consumer = try Consumer()
+        let forwarder = try stage.forwarder(to: consumer)
+        try stage.waitUntilDone(consumer)
+        forwarder.stop()
+        #expect(consumer.taken.map(\.body) == [Self.bodies(text)[0]])
+    }
+
     @Test func aNewDestinationStartsAtTheEndUnlessToldOtherwise() throws {
         var stage = try Stage()
         stage.deliver([1, 2, 3])

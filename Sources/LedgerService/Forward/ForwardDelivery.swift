@@ -17,8 +17,8 @@ struct ForwardDelivery: Sendable {
     /// A notification and its bytes.
     struct Item: Sendable {
         var position: Int64
-        /// The signed text; nil where the log could not give it, and why.
-        var signedPayload: Result<[UInt8], EventLogError>
+        /// The body as it was received, or why the log could not give it.
+        var body: Result<[UInt8], EventLogError>
     }
 
     /// Delivers, and waits until all of it is settled.
@@ -56,9 +56,9 @@ struct ForwardDelivery: Sendable {
                 return ForwardOutcome(taken: taken, stop: .interrupted)
             }
             let stop: ForwardOutcome.Stop?
-            switch item.signedPayload {
+            switch item.body {
             case .failure(let error): stop = .refused("event \(item.position): \(error)")
-            case .success(let text): stop = post(text)
+            case .success(let body): stop = post(body)
             }
             if case .unreachable = stop { isUnreachable.store(true, ordering: .relaxed) }
             if let stop { return ForwardOutcome(taken: taken, stop: stop) }
@@ -67,12 +67,12 @@ struct ForwardDelivery: Sendable {
     }
 
     /// Posts one; nil where it was taken.
-    private func post(_ signedPayload: [UInt8]) -> ForwardOutcome.Stop? {
+    private func post(_ body: [UInt8]) -> ForwardOutcome.Stop? {
         let request = HTTPClientRequest(
             .post,
             url,
             headers: ["Content-Type": "application/json"],
-            body: Self.body(signedPayload)
+            body: body
         )
         do {
             let answer = try client.send(request)
@@ -91,14 +91,5 @@ struct ForwardDelivery: Sendable {
             return error.mayHaveArrived
                 ? .refused(error.message) : .unreachable(error.message, retryAfter: nil)
         }
-    }
-
-    /// The body that Apple posts: one member, no blanks.
-    static func body(_ signedPayload: [UInt8]) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.member("signedPayload", String(decoding: signedPayload, as: UTF8.self))
-        json.endObject()
-        return json.bytes
     }
 }

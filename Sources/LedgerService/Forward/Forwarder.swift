@@ -269,7 +269,7 @@ package final class Forwarder: Sendable {
             try piece.events.map { event in
                 ForwardDelivery.Item(
                     position: event.position,
-                    signedPayload: try Self.signedPayload(of: event, reader)
+                    body: try Self.body(of: event, reader)
                 )
             }
         }
@@ -284,7 +284,7 @@ package final class Forwarder: Sendable {
     }
 
     /// What was received, or why one event cannot be read; what the database fails with is thrown.
-    private static func signedPayload(
+    private static func body(
         of event: StoredEvent,
         _ reader: LogReader
     ) throws -> Result<[UInt8], EventLogError> {
@@ -292,7 +292,7 @@ package final class Forwarder: Sendable {
             guard let evidence = try reader.evidence(of: event), evidence.form == .jws else {
                 return .failure(EventLogError(.unreadable, "there is no signed text"))
             }
-            return .success(evidence.received)
+            return .success(evidence.body)
         } catch {
             guard error.code == .unreadable else { throw error }
             return .failure(error)

@@ -115,7 +115,7 @@ package final class Webhook: Sendable {
                 )
                 return answer(refuse(rejection, body, text: text, peer))
             }
-            commit(Admission(document), answer)
+            commit(Admission(document, postedIn: body), answer)
         }
     }
 
