@@ -2,7 +2,7 @@
 # make test     all tests in Swift
 # make contract made-up requests to a running server, which needs PyPI the first time
 # make fuzz     made-up inputs for everything that reads what strangers send
-# make sanitize suites under the address sanitizer
+# make sanitize suites under the address and the thread sanitizer
 # make mutations  breaks fold and verifier in small ways; the tests must notice (an hour or more)
 #
 # Both first install the Debian packages that are missing and say which. The Swift toolchain (6.3)
@@ -19,7 +19,7 @@ help:
 	@echo "make test    run all tests in Swift"
 	@echo "make contract  hold a running server to its OpenAPI document"
 	@echo "make fuzz    hand made-up inputs to what reads what strangers send"
-	@echo "make sanitize  run suites under the address sanitizer"
+	@echo "make sanitize  run suites under the address and the thread sanitizer"
 	@echo "make mutations  break fold and verifier on purpose; the tests must notice"
 	@echo "make build   build for debugging"
 	@echo "make release build the program: .build/release/subledger"
@@ -40,7 +40,7 @@ fuzz: packages
 	Tests/fuzzing/run
 
 sanitize: packages
-	Tests/sanitizers/run
+	Tests/sanitizers/run address thread
 
 mutations: packages
 	Tests/mutations/run

@@ -148,8 +148,14 @@ import Testing
         onThreads(200) { number in
             for round in 0..<5 {
                 let body = Array("\(number)/\(round) ".utf8) + Array(repeating: 7, count: number)
-                let answer = try? client.send(HTTPClientRequest(.post, address, body: body))
-                if answer?.status != 200 || answer?.body != body { wrong.count("\(number)") }
+                do {
+                    let answer = try client.send(HTTPClientRequest(.post, address, body: body))
+                    if answer.status != 200 || answer.body != body {
+                        wrong.count("\(number)/\(round): \(answer.status)")
+                    }
+                } catch {
+                    wrong.count("\(error)")
+                }
             }
         }
         #expect(wrong.counts.isEmpty)
