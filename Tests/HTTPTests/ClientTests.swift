@@ -15,9 +15,15 @@ import Testing
         return try HTTPClient(configuration)
     }
 
-    private func server(_ routes: [Route] = []) throws -> ServerUnderTest {
+    private func server(
+        _ routes: [Route] = [],
+        _ adjust: (inout HTTPServerConfiguration) -> Void = { _ in }
+    ) throws -> ServerUnderTest {
         let identity = certificates.identity()
-        return try ServerUnderTest(routes: routes) { $0.tls = identity }
+        return try ServerUnderTest(routes: routes) {
+            $0.tls = identity
+            adjust(&$0)
+        }
     }
 
     private func url(_ test: ServerUnderTest, _ path: String) throws -> HTTPURL {
@@ -141,8 +147,14 @@ import Testing
     }
 
     @Test func hundredsOfRequestsAtOnceAreAnsweredEachWithItsOwn() throws {
-        let test = try server()
-        let client = try client { $0.idleLimit = 300 }
+        // Two hundred handshakes at once take a busy machine longer than one peer is waited for.
+        let test = try server { $0.requestDeadline = .seconds(600) }
+        let client = try client {
+            $0.idleLimit = 300
+            $0.connectTimeout = .seconds(600)
+            $0.wholeTimeout = .seconds(600)
+            $0.stallTimeout = .seconds(600)
+        }
         let address = try url(test, "/echo")
         let wrong = Seen()
         onThreads(200) { number in

@@ -147,7 +147,7 @@ final class Writing: Sendable {
                 kept.writers.withLock { $0.append(writer) }
                 return .answer(HTTPResponse(status: 200, body: body))
             }
-        ]) { $0.sendDeadline = .milliseconds(100) }
+        ]) { $0.sendDeadline = .milliseconds(500) }
         let clients = try (0..<10).map { _ in
             let client = try test.client()
             client.request("GET /slow HTTP/1.1", "Host: t")
@@ -158,7 +158,7 @@ final class Writing: Sendable {
         other.request("GET /hello HTTP/1.1", "Host: t")
         #expect(try other.reply().text == "hi")
         // Longer than a client may take: that the writer is slow is not the client's fault.
-        usleep(400_000)
+        usleep(800_000)
         for writer in kept.writers.withLock({ $0 }) {
             try writer.write([1])
             try writer.write([2, 3])
