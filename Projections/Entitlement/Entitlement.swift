@@ -11,7 +11,7 @@ public struct Entitlement: Projection {
     /// `entitlement`.
     public static let name = "entitlement"
     /// The version of the rows.
-    public static let version: Int32 = 2
+    public static let version: Int32 = 3
     /// `subscription`, `entitlement_interval`, `subscription_owner`.
     public static let tables = [subscription, interval, owner]
 
@@ -49,7 +49,8 @@ extension Entitlement {
             "auto_renew_product_id", "is_in_billing_retry_period", "grace_period_expires_date",
             "expiration_intent", "price_increase_status", "renewal_date", "renewal_price",
             "renewal_currency", "renewal_quantity", "commitment_auto_renew_status", "status",
-            "last_signed_at", "anomalies", "known_to_position",
+            "last_signed_at", "anomalies", "known_to_position", "refund_requested_at",
+            "refund_answer_by", "refund_decision",
         ]
     )
 
@@ -126,6 +127,10 @@ extension Entitlement {
         row.instant(history.lastSignedAt)
         row.textArray(anomalies(of: history))
         row.int64(history.knownToPosition)
+        let refund = history.refundCases.last
+        row.instant(refund?.askedAt)
+        row.instant(refund?.answerBy)
+        row.text(refund?.decision?.rawValue)
     }
 
     /// The kinds of the anomalies, each once, in the order of their declaration.

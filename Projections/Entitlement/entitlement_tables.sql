@@ -43,11 +43,20 @@ create table read_model.subscription (
     last_signed_at timestamptz,
     anomalies text[] not null,
     known_to_position bigint not null,
+    refund_requested_at timestamptz,
+    refund_answer_by timestamptz,
+    refund_decision text,
     primary key (stream, app_id, generation)
 ) partition by list (generation);
 
 comment on table read_model.subscription is
     'One row for each subscription and generation: what is known of it apart from any instant.';
+comment on column read_model.subscription.refund_requested_at is
+    'When Apple first asked about the refund that the customer wished for last; null for none.';
+comment on column read_model.subscription.refund_answer_by is
+    'Twelve hours after Apple last asked about it.';
+comment on column read_model.subscription.refund_decision is
+    'What became of it: declined or refunded; null while nothing is known.';
 
 create table read_model.entitlement_interval (
     generation integer not null,

@@ -18,6 +18,8 @@ public struct History: Hashable, Sendable {
     public var reversals: [RefundReversal] = []
     /// The refunds of seats, in the order of their signatures.
     public var seatRefunds: [SeatRefund] = []
+    /// The customers' wishes to have a charge paid back, in the order in which Apple told of them.
+    public var refundCases: [RefundCase] = []
     /// The requests to extend and the extensions that nobody here asked for, in order.
     public var extensions: [ExtensionRecord] = []
     /// The transaction whose period began last, as last signed.
@@ -89,6 +91,7 @@ public struct History: Hashable, Sendable {
         charges = []
         reversals.reset()
         seatRefunds.reset()
+        refundCases.reset()
         extensions.reset()
         latestStatus = nil
         lastSignedAt = nil

@@ -54,6 +54,45 @@ import Testing
         #expect(json.text.contains(#""answer":{"original_transaction_id":"7001""#))
     }
 
+    @Test func aWishForARefundIsToldWithWhatBecameOfIt() throws {
+        let log = try LogFixture()
+        let month = LogFixture.month(1)
+        func asked(_ day: Double, _ type: NotificationType, _ uuid: String) -> NewEvent {
+            log.event("7001", uuid, type, at: LogFixture.day(day), month)
+        }
+        try log.append([
+            log.event("7001", "a", .subscribed, .initialBuy, at: LogFixture.t0, month),
+            asked(9, .consumptionRequest, "b"), asked(9.5, .consumptionRequest, "c"),
+        ])
+        try Projector(log.connection).project()
+        let open = try #require(try Explanation.explanations(of: "7001", log.connection).first)
+        #expect(open.refund?.requestedAt == LogFixture.day(9))
+        #expect(open.refund?.answerBy == LogFixture.day(10))
+        #expect(open.refund?.decision == nil)
+        #expect(open.text.contains("an answer is of use until 2025-10-19T08:53:20.000Z."))
+        try log.append([asked(12, .refundDeclined, "d")])
+        try Projector(log.connection).project()
+        let closed = try #require(try Explanation.explanations(of: "7001", log.connection).first)
+        #expect(closed.refund?.decision == "declined")
+        #expect(closed.text.contains("about a refund; it was declined."))
+        var json = JSONWriter()
+        closed.write(to: &json)
+        #expect(
+            json.text.contains(
+                #""refund_request":{"requested_at":"2025-10-18T08:53:20.000Z","#
+                    + #""answer_by":"2025-10-19T08:53:20.000Z","decision":"declined"}"#
+            )
+        )
+        // What was known before the decision came.
+        let then = try Explanation.explanations(
+            of: "7001",
+            known: Knowledge.position(3),
+            log.connection
+        )
+        #expect(then.first?.refund == open.refund)
+        #expect(then.first?.timeline.first?.state == "active")
+    }
+
     @Test func aStreamWithoutSubscriptionIsToldApartFromAnUnknownOne() throws {
         let log = try LogFixture()
         var coins = TransactionFact(

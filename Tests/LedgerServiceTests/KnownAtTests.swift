@@ -81,6 +81,7 @@ import Testing
             #expect(explanation.timeline == then.explanation.timeline, "\(what)")
             #expect(explanation.owners == then.explanation.owners, "\(what)")
             #expect(explanation.anomalies == then.explanation.anomalies, "\(what)")
+            #expect(explanation.refund == then.explanation.refund, "\(what)")
             #expect(explanation.events == then.explanation.events, "\(what)")
             #expect(explanation.known?.position == then.position)
             for (instant, answers) in zip(Self.instants, then.answers) {

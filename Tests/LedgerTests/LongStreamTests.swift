@@ -145,4 +145,48 @@ import Testing
         #expect(segments(withOldRevocation: true) == expected)
         #expect(segments(withOldRevocation: false) == expected)
     }
+
+    /// Each status disagrees, so that each asks what was signed by then.
+    @Test(arguments: [500, 2000])
+    func manyStatusesThatDisagreeAreEachComparedWithAFewThings(_ count: Int) {
+        var life = Life()
+        for number in 0..<count {
+            let from = Life.day(Double(number))
+            var fact = Life.transaction(
+                UInt64(number + 1),
+                from: from,
+                until: from.adding(.days(1)),
+                reason: .renewal
+            )
+            life.notify(.didRenew, at: from, status: 3, fact, Life.renewal())
+            fact.revocationDate = from.adding(.hours(20))
+            fact.digest += 1
+            let refunded = from.adding(.hours(20))
+            life.notify(.refund, at: refunded, status: 4, fact, Life.renewal())
+            // A failure and its end, told of the day before.
+            life.notify(
+                .didFailToRenew,
+                at: from.adding(.hours(22)),
+                status: 1,
+                nil,
+                Life.renewal()
+            )
+            if number % 3 == 0 {
+                fact.revocationDate = nil
+                fact.digest -= 1
+                let undone = from.adding(.hours(23))
+                life.notify(.refundReversed, at: undone, status: 2, fact, Life.renewal())
+            }
+        }
+        let history = life.history
+        var check = StatusCheck()
+        var compared = history
+        compared.anomalies = []
+        Registers.lend(life.events) { check.note($0, in: &compared) }
+        let noted = history.anomalies.filter { $0.kind == .statusDisagrees }
+        #expect(noted == compared.anomalies)
+        #expect(noted.count > count)
+        #expect(check.looks > count)
+        #expect(check.looks < 30 * count, "\(check.looks)")
+    }
 }

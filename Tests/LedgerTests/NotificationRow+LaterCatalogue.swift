@@ -111,7 +111,18 @@ extension NotificationRow {
 
     /// 2.4 Money back and sharing.
     static let money = [
-        Self(.consumptionRequest, given: .paid, day: 9, .changesNothing, month(), Life.renewal()),
+        Self(
+            .consumptionRequest,
+            given: .paid,
+            day: 9,
+            .changesNothing,
+            month(),
+            Life.renewal(),
+            also: "a refund case is open, to be answered within 12 hours"
+        ) { life in
+            let cases = life.history.refundCases
+            return cases.map(\.decision) == [nil] && cases.map(\.answerBy) == [Life.day(9.5)]
+        },
         Self(
             .refund,
             given: .paid,
@@ -156,7 +167,20 @@ extension NotificationRow {
             Life.renewal(),
             also: "so many seats less"
         ) { $0.history.seatRefunds.map(\.seats) == [2] },
-        Self(.refundDeclined, given: .paid, day: 9, .changesNothing, month(), Life.renewal()),
+        Self(
+            .refundDeclined,
+            given: .paid,
+            day: 9,
+            .changesNothing,
+            month(),
+            Life.renewal(),
+            also: "it closes the refund case, if Apple had asked"
+        ) { life in
+            var asked = life
+            asked.notify(.consumptionRequest, at: Life.day(8), month(), Life.renewal())
+            return life.history.refundCases.isEmpty
+                && asked.history.refundCases.map(\.decision) == [.declined]
+        },
         Self(
             .refundReversed,
             given: .refunded,
@@ -249,7 +273,13 @@ extension NotificationRow {
                 $0.entitled == ($0.from < Life.day(9)) || !$0.entitledApple
             }
         },
-        Self(.unclaimSeats, given: .paid, day: 9, .changesNothing),
+        Self(
+            .unclaimSeats,
+            given: .paid,
+            day: 9,
+            .changesNothing,
+            also: "whose seats they are is in your records alone"
+        ),
         Self(.test, given: .paid, day: 9, .changesNothing),
         Self(
             NotificationType("FUTURE_TYPE"),

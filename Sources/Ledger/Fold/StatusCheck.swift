@@ -5,8 +5,13 @@
 /// so one that comes late is compared with the past that it is about; and where news signed later
 /// changed that past (a recovery within grace, a refund undone), it was right when it was signed.
 struct StatusCheck {
+    /// How many elements were looked at beyond the statuses and the timeline.
+    private(set) var looks = 0
+    /// Made for the first status that seems to disagree: most streams have none.
+    private var past: SignedPast?
+
     /// Notes each status that the timeline contradicts; the registers are finished.
-    static func note(_ registers: borrowing Registers, in history: inout History) {
+    mutating func note(_ registers: borrowing Registers, in history: inout History) {
         // The last interval never ends.
         let last = history.timeline.count - 1
         guard last >= 0 else { return }
@@ -20,10 +25,15 @@ struct StatusCheck {
             if status == 1, case .active = history.timeline[place].state { continue }
             // Before the first period the timeline says nothing.
             guard history.timeline[place].from <= at,
-                !agrees(status, at, history.timeline[place]),
-                wasSo(history.timeline[place], at, registers),
-                status != 1 || !liesAhead(at, registers)
+                !Self.agrees(status, at, history.timeline[place])
             else { continue }
+            var past = self.past ?? SignedPast(registers)
+            let disagrees =
+                past.wasSo(history.timeline[place], at, registers)
+                && (status != 1 || !past.liesAhead(at))
+            looks = past.looks
+            self.past = past
+            guard disagrees else { continue }
             history.anomalies.append(
                 Anomaly(
                     kind: .statusDisagrees,
@@ -49,43 +59,104 @@ struct StatusCheck {
             return status == 5 || status == 2 && interval.expiresDate.map { $0 <= at } ?? true
         }
     }
+}
+
+/// What was signed when, so that each question about it takes a look or two.
+///
+/// A stream may have any number of statuses that disagree, and of everything else.
+private struct SignedPast {
+    private var periods: [AppleID: Int] = [:]
+    private var markers: [Int64: Timestamp] = [:]
+    private var renewals: [Int64: Timestamp] = [:]
+    /// When refunds stood that were undone later.
+    private var refunds: OpenSpans
+    /// When periods were known that were yet to begin.
+    private var ahead: OpenSpans
+    private var own = 0
+
+    var looks: Int { own + refunds.looks + ahead.looks }
+
+    init(_ registers: borrowing Registers) {
+        periods.reserveCapacity(registers.periods.count)
+        var spans: [OpenSpans.Span] = []
+        // From the last to the first, so that of several the first is found.
+        for number in registers.periods.indices.reversed() {
+            periods[registers.periods[number].transactionID] = number
+            let start = registers.periods[number].start
+            spans.append(
+                OpenSpans.Span(
+                    from: registers.periods[number].firstAt,
+                    until: min(start, registers.periods[number].revocation ?? start)
+                )
+            )
+        }
+        ahead = OpenSpans(spans)
+        for number in registers.markers.indices.reversed() {
+            markers[registers.markers[number].position] = registers.markers[number].at
+        }
+        for number in registers.renewals.indices.reversed() {
+            renewals[registers.renewals[number].position] = registers.renewals[number].at
+        }
+        refunds = OpenSpans(
+            registers.reversals.map { OpenSpans.Span(from: $0.revokedAt, until: $0.reversedAt) }
+        )
+        own = periods.count + markers.count + renewals.count
+    }
 
     /// Whether the interval is so by what was signed by then, as far as can be told.
-    private static func wasSo(
+    ///
+    /// The instants of the questions never fall.
+    mutating func wasSo(
         _ interval: Interval,
         _ at: Timestamp,
         _ registers: borrowing Registers
     ) -> Bool {
+        own += 1
         let decider = interval.deciding.marker
         switch interval.state {
         case .renewalPending: return true
         case .active, .revoked:
-            guard
-                let number = registers.periods.firstIndex(where: {
-                    $0.transactionID == interval.transactionID
-                })
-            else { return false }
+            guard let id = interval.transactionID, let number = periods[id] else { return false }
             let isExtended = registers.periods[number].firstEnd.map { $0 <= at } ?? false
             if interval.state.isRevoked || isExtended {
                 return registers.periods[number].signedDate <= at
             }
-            return registers.periods[number].firstAt <= at
-                && !registers.reversals.contains { $0.revokedAt <= at && at < $0.reversedAt }
+            return registers.periods[number].firstAt <= at && !refunds.contain(at)
         case .gracePeriod, .billingRetry, .expired:
-            if let marker = registers.markers.first(where: { $0.position == decider }) {
-                return marker.at <= at
-            }
+            if let announced = markers[decider] { return announced <= at }
             // Only renewal info says so, or nobody but the clock.
             if decider == 0, interval.confidence == .clock { return true }
             let position = decider == 0 ? interval.deciding.renewal : decider
-            return registers.renewals.first { $0.position == position }.map { $0.at <= at } ?? true
+            return renewals[position].map { $0 <= at } ?? true
         }
     }
 
     /// Whether a period that was told of by then is yet to begin.
-    private static func liesAhead(_ at: Timestamp, _ registers: borrowing Registers) -> Bool {
-        registers.periods.contains {
-            $0.start > at && $0.firstAt <= at && $0.revocation.map { $0 > at } ?? true
+    mutating func liesAhead(_ at: Timestamp) -> Bool { ahead.contain(at) }
+}
+
+/// Stretches of time, asked at instants that never fall whether one of them holds the instant.
+private struct OpenSpans {
+    struct Span {
+        var from: Timestamp
+        var until: Timestamp
+    }
+
+    private let spans: [Span]
+    private var next = 0
+    /// The latest end of those that have begun.
+    private var until = Timestamp(milliseconds: .min)
+    private(set) var looks = 0
+
+    init(_ spans: [Span]) { self.spans = spans.sorted { $0.from < $1.from } }
+
+    mutating func contain(_ at: Timestamp) -> Bool {
+        looks += 1
+        while next < spans.count, spans[next].from <= at {
+            until = max(until, spans[next].until)
+            next += 1
+            looks += 1
         }
+        return at < until
     }
 }

@@ -61,6 +61,7 @@ public struct SubscriptionFold {
         workspace.owners.reset()
         workspace.transitions.reset()
         workspace.hasExtensions = false
+        workspace.hasRefundCases = false
         var machine = StateMachine()
         let isSorted = sort(events, &workspace.order)
         var previous = -1
@@ -92,6 +93,7 @@ public struct SubscriptionFold {
             &history
         )
         if workspace.hasExtensions { ExtensionRecords.append(to: &history, events) }
+        if workspace.hasRefundCases { RefundCases.append(to: &history.refundCases, events) }
     }
 
     /// Makes everything else of the registers, which are finished.
@@ -107,7 +109,8 @@ public struct SubscriptionFold {
     ) {
         timeline.build(registers, events, rules)
         history.timeline = timeline.intervals.elements
-        StatusCheck.note(registers, in: &history)
+        var check = StatusCheck()
+        check.note(registers, in: &history)
         if !withdrawals.isEmpty, !history.timeline.isEmpty {
             history.timeline.suspend(withdrawals, rules.rules)
             for withdrawal in withdrawals {
@@ -203,17 +206,19 @@ public struct SubscriptionFold {
             if let owner = events[place].fact.linkedOwner { workspace.owners.link(owner, head) }
         }
         switch head.trigger {
-        case .extended, .other: noteExtension(events, place, &workspace)
+        case .extended, .other: noteRare(events, place, &workspace)
         case .failedWithGrace, .expired: history.note(oddity(events, place, head), position)
         default: break
         }
         if events[place].fact.hasUnknownValue { history.note(.unknownValue, position) }
     }
 
-    /// Remembers that there is a notice of an extension, or of one that could not be.
-    private func noteExtension(_ events: Events, _ place: Int, _ workspace: inout Workspace) {
+    /// Remembers that there is a notice of an extension, or of one that could not be, or a request
+    /// about a refund.
+    private func noteRare(_ events: Events, _ place: Int, _ workspace: inout Workspace) {
         switch events[place].fact.notificationType {
         case .renewalExtended, .renewalExtension: workspace.hasExtensions = true
+        case .consumptionRequest: workspace.hasRefundCases = true
         default: break
         }
     }

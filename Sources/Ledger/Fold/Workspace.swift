@@ -11,6 +11,8 @@ struct Workspace: ~Copyable {
     var order = Pool<Int>()
     /// Whether any event is about an extension; most subscriptions have none.
     var hasExtensions = false
+    /// Whether Apple asked about a refund in any event.
+    var hasRefundCases = false
 }
 
 /// Keeps the memory of a fold from one stream to the next.

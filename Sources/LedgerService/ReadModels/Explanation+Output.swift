@@ -18,6 +18,16 @@ extension Explanation {
         json.beginArray()
         for anomaly in anomalies { json.string(anomaly) }
         json.endArray()
+        json.key("refund_request")
+        if let refund {
+            json.beginObject()
+            json.member("requested_at", refund.requestedAt)
+            json.member("answer_by", refund.answerBy)
+            json.member("decision", refund.decision)
+            json.endObject()
+        } else {
+            json.null()
+        }
         known?.writeMembers(to: &json)
         if let at {
             json.member("at", at)
@@ -68,6 +78,7 @@ extension Explanation {
             heading,
         ]
         if let known { lines.append("  As \(known.sentence).") }
+        if let refund { lines.append("  \(refund.sentence)") }
         if let parked { lines.append("  NOT FOLDED: \(parked)") }
         if isStale { lines.append("  Events wait to be folded: this is not the newest.") }
         if let at {
@@ -107,6 +118,15 @@ extension Explanation {
         if let known = timeline.last?.knownToPosition { parts.append("known to event \(known)") }
         if !anomalies.isEmpty { parts.append("odd: " + anomalies.joined(separator: ", ")) }
         return "  " + (parts.isEmpty ? "\(events.count) events" : parts.joined(separator: " · "))
+    }
+}
+
+extension Explanation.Refund {
+    /// What is known of it in one line.
+    var sentence: String {
+        let asked = "Apple asked on \(requestedAt) about a refund"
+        guard let decision else { return "\(asked); an answer is of use until \(answerBy)." }
+        return "\(asked); it was \(decision)."
     }
 }
 

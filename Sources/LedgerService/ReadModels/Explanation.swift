@@ -12,6 +12,8 @@ public struct Explanation: Hashable, Sendable {
     public var owners: [Owner]
     /// What was odd, by name.
     public var anomalies: [String]
+    /// The refund that the customer wished for last, if Apple asked about one.
+    public var refund: Refund?
     /// The instant that was asked about, if one was.
     public var at: Timestamp?
     /// The prefix of the log that it is about, where it was asked what was known.
@@ -20,6 +22,23 @@ public struct Explanation: Hashable, Sendable {
     public var isStale: Bool
     /// Why the subscription cannot be folded, if so.
     public var parked: String?
+
+    /// A wish for a refund that Apple asked about.
+    public struct Refund: Hashable, Sendable {
+        /// When Apple first asked.
+        public var requestedAt: Timestamp
+        /// Until when an answer to the last request is of use.
+        public var answerBy: Timestamp
+        /// What became of it: `declined` or `refunded`; nil while nothing is known.
+        public var decision: String?
+
+        init?(_ requestedAt: Timestamp?, _ answerBy: Timestamp?, _ decision: String?) {
+            guard let requestedAt, let answerBy else { return nil }
+            self.requestedAt = requestedAt
+            self.answerBy = answerBy
+            self.decision = decision
+        }
+    }
 
     /// Who owned it from when to when.
     public struct Owner: Hashable, Sendable {
@@ -100,7 +119,13 @@ public struct Explanation: Hashable, Sendable {
     private mutating func show(_ folded: PrefixFold.Folded) {
         timeline = folded.timeline
         owners = folded.owners
-        anomalies = folded.subscription.textArray("anomalies")
+        let subscription = folded.subscription
+        anomalies = subscription.textArray("anomalies")
+        refund = Refund(
+            subscription.timestamp("refund_requested_at"),
+            subscription.timestamp("refund_answer_by"),
+            subscription.text("refund_decision")
+        )
     }
 
     private mutating func readRows(of key: SubscriptionKey, _ connection: Connection) throws {
@@ -116,15 +141,18 @@ public struct Explanation: Hashable, Sendable {
         owners = try Self.owners(binds, connection)
         let more = try connection.query(
             """
-            select
-                (select s.anomalies from read_model.subscription s
-                 where s.stream = $1 and s.app_id = $2 and s.generation = (
-                     select generation from read_model.current where projection = 'entitlement')),
+            select s.anomalies,
                 exists (select from ledger.mark m where m.stream = $1 and m.app_id = $2),
-                (select p.error from read_model.parked p where p.stream = $1 and p.app_id = $2)
+                (select p.error from read_model.parked p where p.stream = $1 and p.app_id = $2),
+                s.refund_requested_at, s.refund_answer_by, s.refund_decision
+            from (values (true)) as one
+            left join read_model.subscription s
+                on s.stream = $1 and s.app_id = $2 and s.generation = (
+                    select generation from read_model.current where projection = 'entitlement')
             """,
             binds
         )
+        refund = Refund(more.timestamp(0, 3), more.timestamp(0, 4), more.text(0, 5))
         anomalies = more.textArray(0, 0) ?? []
         isStale = more.bool(0, 1) ?? false
         parked = more.text(0, 2)
