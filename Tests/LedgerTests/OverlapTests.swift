@@ -100,6 +100,9 @@ import Testing
         life.add(fact)
         life.notify(.subscribed, .resubscribe, at: Life.day(30), Row.month(2, 30, 60))
         #expect(Self.cover(life) == ["1: 0-6", "2: 30-60"])
+        // The same where seats run across both.
+        life.notify(.didRenew, at: Life.day(30), Self.seats(3, 10, 40))
+        #expect(Self.cover(life) == ["1: 0-6", "3: 10-30", "2: 30-60"])
     }
 
     /// Before 2023 payloads carry no reason; a purchase is then known by its other product.
@@ -203,6 +206,13 @@ import Testing
 
     /// The time before a period is judged by what was signed before it, or any later one, was told.
     @Test func aPeriodThatIsToldLateDoesNotDrawLaterNewsIntoTheTimeBeforeIt() {
+        let life = Self.toldLate()
+        #expect(life.at(Life.day(40))?.state == .expired(.presumed))
+        #expect(Self.cover(life).map { $0.prefix(2) } == ["1:", "2:", "3:", "3:"])
+    }
+
+    /// Three periods, the second of which was only read from Apple after the third had come.
+    private static func toldLate() -> Life {
         var life = Self.life((0, Row.month(1, 0, 30)), (90, Row.month(3, 90, 120)))
         life.notify(
             .didChangeRenewalStatus,
@@ -214,13 +224,11 @@ import Testing
                 $0.expirationIntent = 1
             }
         )
-        // Read from Apple's history only now.
         var fact = Fact(kind: .transaction, provenance: .jws, factAt: Life.day(100))
         fact.transaction = Row.month(2, 60, 90)
         fact.transaction?.signedDate = Life.day(100)
         life.add(fact)
-        #expect(life.at(Life.day(40))?.state == .expired(.presumed))
-        #expect(Self.cover(life).map { $0.prefix(2) } == ["1:", "2:", "3:", "3:"])
+        return life
     }
 
     /// One fold serves many streams in turn, and nothing of one is left for the next.
@@ -238,6 +246,7 @@ import Testing
                 (70, Row.month(3, 70, 90))
             ),
             Self.life((0, Row.month(1, 0, 30)), (5, Row.month(2, 5, 35, "gold.year"))),
+            Self.toldLate(),
             // Refunds that come after everything else is over.
             Self.life(
                 (0, Row.month(1, 0, 30)),
