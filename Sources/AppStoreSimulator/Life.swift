@@ -1,9 +1,9 @@
 /// The whole life of one subscription as Apple knows it, drawn from a seed.
 public struct Life: Sendable {
     /// What stays the same.
-    public let chain: Chain
+    public private(set) var chain: Chain
     /// Every notification that Apple sends, in order of `signedDate`.
-    public let notices: [Notice]
+    public private(set) var notices: [Notice]
     /// The timeline as scripted.
     public let intervals: [TruthInterval]
     /// What happened, with repeats.
@@ -78,5 +78,21 @@ public struct Life: Sendable {
         notices = writer.notices
         intervals = writer.story.intervals
         events = writer.events + (chain.ownership == "PURCHASED" ? [] : [.unknownOwnership])
+    }
+}
+
+extension Life {
+    /// Has it happen in another of Apple's environments, `Production` or `Sandbox`.
+    public mutating func move(to environment: String) {
+        chain.environment = environment
+        guard environment == StoreEnvironment.production.rawValue else { return }
+        // Only these say by their ids which environment they are of.
+        for (place, notice) in notices.enumerated() {
+            guard case .externalPurchaseToken(var token) = notice.form,
+                token.id.hasPrefix("SANDBOX_")
+            else { continue }
+            token.id.removeFirst("SANDBOX_".count)
+            notices[place].form = .externalPurchaseToken(token)
+        }
     }
 }

@@ -24,6 +24,8 @@ public struct Simulation: Sendable {
         /// The grace period that the app is configured with, where that is known: it stands in for
         /// a grace date that was not sent.
         public var configuredGraceDays: Int?
+        /// Apple's `environment` of every subscription.
+        public var environment = "Sandbox"
         /// How many cores to use.
         public var cores: Int
 
@@ -79,13 +81,15 @@ public struct Simulation: Sendable {
 
     /// The life of one subscription.
     public func life(_ number: Int) -> Life {
-        Life(
+        var life = Life(
             number: number,
             seed: options.seed,
             from: options.from,
             until: options.until,
             rareFactor: options.rareFactor
         )
+        life.move(to: options.environment)
+        return life
     }
 
     /// Runs the simulation: first the truth of every subscription, then every delivery in order

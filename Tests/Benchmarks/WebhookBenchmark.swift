@@ -69,10 +69,13 @@ public struct WebhookBenchmark {
         connections: [Int],
         visibleSeconds: Int,
         progress: (String) -> Void = { _ in }
-    ) throws -> (verified: Double, results: [Result], visibility: Visibility?) {
+    ) throws -> (verified: Double, commits: Double, results: [Result], visibility: Visibility?) {
         let runs = connections.count + 1
         progress("signing \(deliveries * runs) notifications")
-        let simulation = Simulation(.init(subscriptions: deliveries * runs / 4 + 1))
+        // Sandbox would give way to whatever looks like Production.
+        var options = Simulation.Options(subscriptions: deliveries * runs / 4 + 1)
+        options.environment = "Production"
+        let simulation = Simulation(options)
         var bodies: [[UInt8]] = []
         let mark = Array("{\"signedPayload\"".utf8)
         _ = simulation.run(
@@ -84,13 +87,14 @@ public struct WebhookBenchmark {
             }
         )
         var anchors = TrustAnchors()
-        try anchors.add(simulation.authority.rootDER, name: "test root")
+        try anchors.addVouchingForAll(simulation.authority.rootDER, name: "test root")
         let later = ChaosSource.authority(seed: 2, until: ChaosSource.now())
-        try anchors.add(later.rootDER, name: "second test root")
+        try anchors.addVouchingForAll(later.rootDER, name: "second test root")
+        let chain = simulation.life(0).chain
         let app = AcceptedApp(
-            bundleID: simulation.life(0).chain.bundleID,
-            appAppleID: nil,
-            environments: [.sandbox]
+            bundleID: chain.bundleID,
+            appAppleID: chain.appAppleID,
+            environments: [.production]
         )
         let verifier = Verifier(anchors: anchors, apps: [app])
         let share = bodies.count / runs
@@ -98,6 +102,9 @@ public struct WebhookBenchmark {
         progress("verifying alone")
         let now: @Sendable () -> Timestamp = { Timestamp(milliseconds: ChaosSource.now()) }
         let verified = Self.verify(Array(bodies[..<share]), verifier, now())
+
+        progress("committing one row after the other")
+        let commits = try Self.commits(connect())
 
         let connect = connect
         let service = try Service(
@@ -141,7 +148,7 @@ public struct WebhookBenchmark {
         let visibility =
             visibleSeconds > 0
             ? visibility(of: later, seconds: visibleSeconds, port: service.port) : nil
-        return (verified, results, visibility)
+        return (verified, commits, results, visibility)
     }
 
     /// Delivers a thousand a second and sees when the read models show it.
@@ -162,9 +169,8 @@ public struct WebhookBenchmark {
         )
         let isOver = Flag()
         load.send(by: 16)
-        load.produce(ChaosSource(seed: 2, authority: authority), perSecond: perSecond) {
-            isOver.isSet
-        }
+        let source = ChaosSource(seed: 2, authority: authority, environment: "Production")
+        load.produce(source, perSecond: perSecond) { isOver.isSet }
         Clock.sleep(milliseconds: 2000)
         for times in [load.times, probe.times] { times.setPhase("measured") }
         Clock.sleep(milliseconds: seconds * 1000)
@@ -203,6 +209,23 @@ public struct WebhookBenchmark {
 
             """
         return Array(head.utf8) + body
+    }
+
+    /// Rows committed in a second, each in a transaction of its own: whoever waits for the answer
+    /// before the next delivery gets no more.
+    private static func commits(_ connection: Connection) throws -> Double {
+        let count = 200
+        try connection.execute("create table public.one_by_one (n bigint)")
+        defer { try? connection.execute("drop table public.one_by_one") }
+        let time = try ContinuousClock().measure {
+            for number in 0..<count {
+                _ = try connection.query(
+                    prepared: "insert into public.one_by_one values ($1)",
+                    [.int(Int64(number))]
+                )
+            }
+        }
+        return Double(count) / (time / .seconds(1))
     }
 
     /// Notifications verified in a second, on all cores.

@@ -19,17 +19,10 @@ struct Subscriber: Sendable {
         self.number = number
         self.chain = chain
         self.payer = payer
+        var life = life
+        life.move(to: chain.environment)
         notices = life.notices
         intervals = life.intervals
-        guard chain.environment == StoreEnvironment.production.rawValue else { return }
-        // Only these say by their ids which environment they are of.
-        for (place, notice) in notices.enumerated() {
-            guard case .externalPurchaseToken(var token) = notice.form,
-                token.id.hasPrefix("SANDBOX_")
-            else { continue }
-            token.id.removeFirst("SANDBOX_".count)
-            notices[place].form = .externalPurchaseToken(token)
-        }
     }
 
     /// When the next notice is due.

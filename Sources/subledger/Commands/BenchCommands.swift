@@ -151,6 +151,9 @@ enum BenchCommands {
                 try output.line(
                     BenchmarkLine("verified alone, all cores", measured.verified, "/s").text
                 )
+                try output.line(
+                    BenchmarkLine("rows committed one by one", measured.commits, "/s").text
+                )
                 for result in measured.results {
                     try output.line(
                         BenchmarkLine(

@@ -57,10 +57,8 @@ final class ChaosSource {
             let notice = life.notices[place]
             // What the Server API answers is not delivered.
             if notice.form == .answer { continue }
-            var chain = life.chain
-            chain.environment = environment
-            let signed = NoticeSigner(authority: authority).sign(notice, of: chain)
-            return (signed, notice.uuid, chain.originalTransactionID)
+            let signed = NoticeSigner(authority: authority).sign(notice, of: life.chain)
+            return (signed, notice.uuid, life.chain.originalTransactionID)
         }
     }
 
@@ -69,7 +67,9 @@ final class ChaosSource {
         let now = Self.now()
         let isFresh = random.chance(freshPercent)
         let from = now - (isFresh ? 2 * Self.hour : 2 * 365 * 24 * Self.hour)
-        return Life(number: next, seed: seed, from: from, until: now)
+        var life = Life(number: next, seed: seed, from: from, until: now)
+        life.move(to: environment)
+        return life
     }
 
     /// Our clock, ms since 1970.
