@@ -22,6 +22,18 @@ package enum ByteScan {
     package static func first(_ byte: UInt8, in bytes: ArraySlice<UInt8>) -> Int? {
         let offset = unsafe bytes.withUnsafeBufferPointer { buffer -> Int? in
             var index = 0
+            // Eight at a time, as long as none of them is it: then no byte of `others` is zero.
+            let pattern = UInt64(byte) &* 0x0101_0101_0101_0101
+            while index &+ 8 <= buffer.count {
+                let word = unsafe UnsafeRawBufferPointer(buffer).loadUnaligned(
+                    fromByteOffset: index,
+                    as: UInt64.self
+                )
+                let others = word ^ pattern
+                let zeros = (others &- 0x0101_0101_0101_0101) & ~others & 0x8080_8080_8080_8080
+                if zeros != 0 { break }
+                index &+= 8
+            }
             while index < buffer.count {
                 if unsafe buffer[index] == byte { return index }
                 index &+= 1

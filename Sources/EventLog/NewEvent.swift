@@ -85,6 +85,8 @@ public struct NewEvent: Sendable {
     public var decodeAnomalies: [String]
     /// What is said of a request to extend; it gets a row of its own beside the event.
     public var note: ExtensionNote?
+    /// What was made of its evidence beforehand.
+    var preparation: EvidencePreparation?
 
     /// Makes an event with what every one has; the rest is set afterwards.
     public init(

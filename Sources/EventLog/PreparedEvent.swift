@@ -37,22 +37,24 @@ struct PreparedEvent {
         )
         source.subtype = Self.representable(event.subtype, "subtype", &source)
         let known = references
-        parts = EvidenceParts(event.received, form: event.form) { header in
+        let isKnown: (ArraySlice<UInt8>) -> Bool = { header in
             known.layer(of: header, among: event.layers) != nil
         }
+        let preparation: EvidencePreparation
+        if let made = event.preparation, made.holds(for: event, isKnown: isKnown) {
+            preparation = made
+        } else {
+            preparation = EvidencePreparation(event, isKnown: isKnown)
+        }
+        source.preparation = nil
+        parts = preparation.parts
+        salt = preparation.salt
+        sealedDigest = preparation.sealedDigest
         headers = []
         for header in parts.headers {
             guard let layer = references.layer(of: header, among: event.layers) else { continue }
             headers.append(try references.headerID(header, layer, connection))
         }
-        salt = Self.randomSalt()
-        sealedDigest = Chain.sealed(
-            salt: salt,
-            operator: event.operator,
-            ticket: event.ticket,
-            received: event.received,
-            posted: event.posted
-        )
         fact = FactWriter(source, appID: appID, decoder: decoder)
     }
 
@@ -120,12 +122,4 @@ struct PreparedEvent {
 
     /// How a text with U+0000 is named among the anomalies.
     static func notRepresentable(_ column: String) -> String { "\(column):not_representable" }
-
-    private static func randomSalt() -> [UInt8] {
-        var generator = SystemRandomNumberGenerator()
-        return (0..<2).flatMap { _ in
-            let word = generator.next()
-            return (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
-        }
-    }
 }

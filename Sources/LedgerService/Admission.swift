@@ -14,6 +14,13 @@ enum Admission: Sendable {
 }
 
 extension Admission {
+    /// The same with what of its event needs no database made on this thread.
+    consuming func prepared() -> Admission {
+        guard case .event(var event, let isUnrecognised) = self else { return self }
+        event.prepareEvidence()
+        return .event(event, isUnrecognised: isUnrecognised)
+    }
+
     /// Decides where a verified document belongs: its stream, its key, its kind.
     ///
     /// - A purchase's facts go to the stream of its `originalTransactionId`; the summary of a mass

@@ -23,6 +23,18 @@ import Testing
         #expect(ByteScan.first(UInt8(ascii: "c"), in: bytes[3...]) == 5)
         #expect(ByteScan.first(UInt8(ascii: "d"), in: bytes[...]) == nil)
         #expect(ByteScan.first(UInt8(ascii: "a"), in: []) == nil)
+        // At every place of words of eight bytes, beside bytes that differ in one bit.
+        for byte in [0, 1, 0x2E, 0x7F, 0x80, 0xFF] as [UInt8] {
+            for other in [byte ^ 1, byte ^ 0x80, byte &+ 1, byte &- 1] {
+                for place in 0..<25 {
+                    var bytes = [UInt8](repeating: other, count: 25)
+                    #expect(ByteScan.first(byte, in: bytes[...]) == nil)
+                    bytes[place] = byte
+                    #expect(ByteScan.first(byte, in: bytes[...]) == place)
+                    #expect(ByteScan.first(byte, in: bytes[(place + 1)...]) == nil)
+                }
+            }
+        }
     }
 
     @Test(arguments: [

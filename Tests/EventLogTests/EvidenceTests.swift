@@ -34,6 +34,48 @@ struct EvidenceTests {
         #expect(none.recomposed() == event.received)
     }
 
+    @Test func whatWasPreparedElsewhereIsUsedOnlyWhereItStillHolds() {
+        var event = Sample.notification(stream: "7000", uuid: "a")
+        event.prepareEvidence()
+        let prepared = event.preparation
+        #expect(prepared?.parts == Self.parts(event.received))
+        #expect(prepared?.holds(for: event) { _ in true } == true)
+        // A header that nobody vouches for may not be stored on its own.
+        #expect(prepared?.holds(for: event) { $0.elementsEqual(Sample.header.utf8) } == false)
+        let changes: [(inout NewEvent) -> Void] = [
+            { $0.received[0] ^= 1 }, { $0.form = .raw }, { $0.operator = "me" },
+            { $0.ticket = "SUP-1" },
+        ]
+        for change in changes {
+            var other = event
+            change(&other)
+            #expect(prepared?.holds(for: other) { _ in true } == false)
+        }
+    }
+
+    @Test func preparedEvidenceIsStoredLikeAnyOther() throws {
+        let log = try LogDatabase()
+        defer { log.stayAlive() }
+        var events = (1...4).map { Sample.notification(stream: "70\($0)", uuid: "\($0)") }
+        // One as it is, one prepared, one whose preparation no longer holds, one with a header that
+        // nobody vouches for.
+        for place in [1, 2, 3] { events[place].prepareEvidence() }
+        events[2].operator = "me"
+        events[3].layers.removeAll { $0 == Sample.layer(Sample.otherHeader) }
+        #expect(try log.appender().append(events) == (1...4).map { .appended(position: $0) })
+        let reader = LogReader(try log.connect())
+        for (place, event) in events.enumerated() {
+            let stored = try #require(try reader.evidence(at: Int64(place + 1)))
+            #expect(stored.received == event.received)
+        }
+        #expect(
+            try log.count(
+                "select string_agg(cardinality(headers)::text, '' order by position)::int from ledger.evidence"
+            ) == 3332
+        )
+        #expect(try log.problems() == [])
+    }
+
     @Test(arguments: [
         "", ".", "..", "a.b.c", "a.b.c.d", "eyJhbGciOiJFUzI1NiJ9.e30.AA",
         "\(Sample.header).e30", "\(Sample.header).e30.",

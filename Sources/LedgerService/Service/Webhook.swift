@@ -115,7 +115,7 @@ package final class Webhook: Sendable {
                 )
                 return answer(refuse(rejection, body, text: text, peer))
             }
-            commit(Admission(document, postedIn: body), answer)
+            commit(Admission(document, postedIn: body).prepared(), answer)
         }
     }
 
@@ -157,12 +157,18 @@ package final class Webhook: Sendable {
     private static func claimsSandbox(_ text: [UInt8]) -> Bool {
         let dot = UInt8(ascii: ".")
         guard let first = ByteScan.first(dot, in: text[...]),
-            let second = ByteScan.first(dot, in: text[(first + 1)...]),
-            let payload = Base64URL.decode(text[(first + 1)..<second])
+            let second = ByteScan.first(dot, in: text[(first + 1)...])
         else { return false }
-        return ByteScan.contains(payload, sandboxClaim)
+        let encoded = text[(first + 1)..<second]
+        // Apple writes it before the texts that are signed on their own; so mostly these bytes tell.
+        if let beginning = Base64URL.decode(encoded.prefix(1024)) {
+            if ByteScan.contains(beginning, sandboxClaim) { return true }
+            if ByteScan.contains(beginning, productionClaim) { return false }
+        }
+        return Base64URL.decode(encoded).map { ByteScan.contains($0, sandboxClaim) } ?? false
     }
 
+    private static let productionClaim = Array("\"environment\":\"Production\"".utf8)
     private static let sandboxClaim = Array("\"environment\":\"Sandbox\"".utf8)
 
     private static func settled(_ reception: Committer.Reception) -> Answer {
