@@ -81,13 +81,30 @@ extension LogReader {
     ) throws {
         guard !keys.isEmpty else { return }
         let wanted = Set(keys)
-        let streams = Set(keys.map(\.stream)).sorted().map(Self.literal)
-        let from = "ledger.fact where stream in (\(streams.joined(separator: ", ")))"
+        let streams = Set(keys.map(\.stream)).sorted()
+        var streamRows = StreamRows(decoder: source.version, countMax: countMax)
         // Another app may have a stream of the same name.
-        try forEachStream(from: from, upTo: nil, atMost: countMax) { key, events in
+        func hand(_ key: SubscriptionKey, _ events: [Event]) throws {
             if wanted.contains(key) { try body(key, events) }
         }
+        try connection.forEachRow(prepared: Self.factsAmong, [.textArray(streams)]) { row in
+            try streamRows.add(&row, hand)
+        }
+        try streamRows.finish(hand)
+        try handOver(streamRows.others, upTo: nil, atMost: countMax, hand)
     }
+
+    /// The facts of some streams.
+    ///
+    /// One stream after the other is looked up in the one part that it is in: a list of streams would
+    /// be looked up in every part, whole.
+    private static let factsAmong = """
+        select \(FactColumns.read) from unnest($1::text[]) as wanted (name)
+        cross join lateral (
+            select * from ledger.fact where fact.stream = wanted.name offset 0
+        ) fact
+        order by stream, app_id, position
+        """
 
     private func forEachStream(
         from relation: String,
@@ -95,40 +112,26 @@ extension LogReader {
         atMost countMax: Int,
         _ body: (SubscriptionKey, [Event]) throws -> Void
     ) throws {
-        var reader = FactReader()
-        var current: SubscriptionKey?
-        var events: [Event] = []
-        var isOurs = true
-        var others: [SubscriptionKey] = []
-        func finish() throws {
-            guard let key = current else { return }
-            if !isOurs {
-                others.append(key)
-            } else if !events.isEmpty {
-                try body(key, events)
-            }
-            events.removeAll(keepingCapacity: true)
-            isOurs = true
-        }
         let sql = """
             copy (
                 select \(FactColumns.read) from \(relation)
                 order by stream, app_id, position
             ) to stdout (format binary)
             """
-        try connection.copyOut(sql) { row in
-            let read = reader.row(&row, decoder: source.version)
-            if read.key != current {
-                try finish()
-                current = read.key
-            }
-            if read.decoder != source.version { isOurs = false }
-            if let fact = read.fact, events.count < countMax {
-                events.append(Event(position: read.position, fact: fact))
-            }
-        }
-        try finish()
-        for key in others {
+        var streamRows = StreamRows(decoder: source.version, countMax: countMax)
+        try connection.copyOut(sql) { row in try streamRows.add(&row, body) }
+        try streamRows.finish(body)
+        try handOver(streamRows.others, upTo: position, atMost: countMax, body)
+    }
+
+    /// Hands over subscriptions of which another decoder has filled a row.
+    private func handOver(
+        _ keys: [SubscriptionKey],
+        upTo position: Int64?,
+        atMost countMax: Int,
+        _ body: (SubscriptionKey, [Event]) throws -> Void
+    ) throws {
+        for key in keys {
             let events = try Array(decoded(key, upTo: position).prefix(countMax))
             if !events.isEmpty { try body(key, events) }
         }
@@ -193,5 +196,50 @@ extension LogReader {
             result.unicodeScalars.append(scalar)
         }
         return result + "'"
+    }
+}
+
+/// Rows of `ledger.fact` that come stream by stream.
+private struct StreamRows {
+    private let decoder: Int16
+    private let countMax: Int
+    private var reader = FactReader()
+    private var current: SubscriptionKey?
+    private var events: [Event] = []
+    private var isOurs = true
+    /// The subscriptions of which a row was filled by another decoder.
+    private(set) var others: [SubscriptionKey] = []
+
+    init(decoder: Int16, countMax: Int) {
+        self.decoder = decoder
+        self.countMax = countMax
+    }
+
+    /// Takes a row, and hands a subscription over where it is the first of the next one.
+    mutating func add(
+        _ row: inout BinaryRow,
+        _ body: (SubscriptionKey, [Event]) throws -> Void
+    ) throws {
+        let read = reader.row(&row, decoder: decoder)
+        if read.key != current {
+            try finish(body)
+            current = read.key
+        }
+        if read.decoder != decoder { isOurs = false }
+        if let fact = read.fact, events.count < countMax {
+            events.append(Event(position: read.position, fact: fact))
+        }
+    }
+
+    /// Hands the last subscription over.
+    mutating func finish(_ body: (SubscriptionKey, [Event]) throws -> Void) throws {
+        guard let key = current else { return }
+        if !isOurs {
+            others.append(key)
+        } else if !events.isEmpty {
+            try body(key, events)
+        }
+        events.removeAll(keepingCapacity: true)
+        isOurs = true
     }
 }

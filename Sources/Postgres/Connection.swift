@@ -86,6 +86,68 @@ internal import CPostgres
         }
     }
 
+    /// Runs a prepared statement and hands over its rows as they come, each in the form of a COPY.
+    ///
+    /// In memory is one row at a time. The session must not be used by `row`, and the reader handed to
+    /// it is valid during that call only.
+    ///
+    /// - Throws: as `query`, and what `row` throws; the rest of the rows is read and dropped then.
+    public func forEachRow<Failure: Error>(
+        prepared sql: String,
+        _ binds: [Bind],
+        row: (inout BinaryRow) throws(Failure) -> Void
+    ) throws {
+        let name = try name(ofPrepared: sql, binds)
+        let sent = try unsafe withValues(of: binds) { values in
+            if let name {
+                return unsafe PQsendQueryPrepared(
+                    handle,
+                    name,
+                    Int32(binds.count),
+                    values.pointers,
+                    values.lengths,
+                    values.formats,
+                    1
+                )
+            }
+            return unsafe PQsendQueryParams(
+                handle,
+                sql,
+                Int32(binds.count),
+                values.types,
+                values.pointers,
+                values.lengths,
+                values.formats,
+                1
+            )
+        }
+        guard sent == 1 else { throw connectionError }
+        _ = unsafe PQsetSingleRowMode(handle)
+        var bytes: [UInt8] = []
+        var failure: (any Error)?
+        while let result = unsafe PQgetResult(handle) {
+            let rows = unsafe Rows(adopting: result)
+            guard failure == nil else { continue }
+            do {
+                guard rows.status == PGRES_SINGLE_TUPLE else {
+                    _ = try checked(rows)
+                    continue
+                }
+                bytes.removeAll(keepingCapacity: true)
+                rows.appendRow(0, to: &bytes)
+                try unsafe bytes.withUnsafeBytes { bytes in
+                    var reader = unsafe BinaryRow(bytes)
+                    if try reader.beginRow() { try row(&reader) }
+                }
+            } catch {
+                failure = error
+                if rows.status == PGRES_SINGLE_TUPLE { cancelStatement() }
+            }
+        }
+        if let failure { throw failure }
+        guard isAlive else { throw connectionError }
+    }
+
     private func name(
         ofPrepared sql: String,
         _ binds: [Bind]
@@ -112,6 +174,14 @@ internal import CPostgres
         _ binds: [Bind],
         _ body: (borrowing BindValues) -> OpaquePointer?
     ) throws(PostgresError) -> Rows {
+        let result: OpaquePointer? = try unsafe withValues(of: binds) { unsafe body($0) }
+        return try checked(unsafe Rows(adopting: result))
+    }
+
+    @unsafe private func withValues<Value>(
+        of binds: [Bind],
+        _ body: (borrowing BindValues) -> Value
+    ) throws(PostgresError) -> Value {
         if binds.contains(where: \.isCutByZero) {
             throw PostgresError(
                 code: .server,
@@ -132,7 +202,7 @@ internal import CPostgres
             flat.append(contentsOf: value)
             flat.append(0)
         }
-        let result: OpaquePointer? = unsafe flat.withUnsafeBytes { bytes in
+        return unsafe flat.withUnsafeBytes { bytes in
             let base = unsafe bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
             let values = unsafe BindValues(
                 types: binds.map(\.oid),
@@ -144,7 +214,6 @@ internal import CPostgres
             )
             return unsafe body(values)
         }
-        return try checked(unsafe Rows(adopting: result))
     }
 
     /// Runs one or more statements without binds; their rows are dropped.
@@ -279,17 +348,21 @@ internal import CPostgres
 
     /// Reads a COPY to its end after the caller gave up, so that the session stays usable.
     @unsafe private func drainCopyOut() {
-        if let cancel = unsafe PQgetCancel(handle) {
-            var message = [CChar](repeating: 0, count: 256)
-            _ = unsafe PQcancel(cancel, &message, 256)
-            unsafe PQfreeCancel(cancel)
-        }
+        cancelStatement()
         while true {
             var buffer: UnsafeMutablePointer<CChar>?
             guard unsafe PQgetCopyData(handle, &buffer, 0) > 0 else { break }
             unsafe PQfreemem(buffer)
         }
         try? finishCopy()
+    }
+
+    /// Has the server end the statement under way, whose rest nobody wants.
+    private func cancelStatement() {
+        guard let cancel = unsafe PQgetCancel(handle) else { return }
+        var message = [CChar](repeating: 0, count: 256)
+        _ = unsafe PQcancel(cancel, &message, 256)
+        unsafe PQfreeCancel(cancel)
     }
 
     private func checked(_ rows: Rows) throws(PostgresError) -> Rows {

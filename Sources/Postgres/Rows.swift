@@ -36,8 +36,15 @@ internal import CPostgres
 
     /// The row in COPY's binary format: the number of columns, then length and value of each.
     public func copyBytes(_ row: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        appendRow(row, to: &bytes)
+        return bytes
+    }
+
+    /// Appends the row in COPY's binary format.
+    func appendRow(_ row: Int, to bytes: inout [UInt8]) {
         let columns = unsafe PQnfields(result)
-        var bytes = bigEndian(Int16(columns))
+        bytes.append(contentsOf: bigEndian(Int16(columns)))
         for column in 0..<columns {
             guard !isNull(row, Int(column)) else {
                 bytes.append(contentsOf: [0xFF, 0xFF, 0xFF, 0xFF])
@@ -50,7 +57,6 @@ internal import CPostgres
                 contentsOf: UnsafeRawBufferPointer(start: start, count: Int(length))
             )
         }
-        return bytes
     }
 
     /// The field as text; for columns of type text, name or varchar.

@@ -255,6 +255,55 @@ import Testing
         }
     }
 
+    @Test func rowsOfAStatementComeOneByOneInTheFormOfACopy() throws {
+        try withDatabase { connection in
+            var seen: [String] = []
+            for limit in [3, 2] as [Int64] {
+                try connection.forEachRow(
+                    prepared:
+                        "select n, nullif(n, 2), 'n' || n from generate_series(1, $1::bigint) n",
+                    [.int(limit)]
+                ) { row in
+                    let number = row.int()
+                    let other = row.int()
+                    seen.append("\(number ?? -1) \(other ?? -1) \(row.text() ?? "")")
+                }
+            }
+            #expect(seen == ["1 1 n1", "2 -1 n2", "3 3 n3", "1 1 n1", "2 -1 n2"])
+            #expect(isUsable(connection))
+        }
+    }
+
+    @Test func anErrorAmongRowsThatComeOneByOneComesThrough() throws {
+        try withDatabase { connection in
+            var count = 0
+            let error = #expect(throws: PostgresError.self) {
+                try connection.forEachRow(
+                    prepared: "select 1000 / (500 - n) from generate_series(1, 1000) n",
+                    []
+                ) { _ in count += 1 }
+            }
+            #expect(error?.sqlState == "22012")
+            #expect(count == 499)
+            #expect(throws: Refusal.self) {
+                // Without a cancel this would take far longer than the test may.
+                try connection.forEachRow(
+                    prepared: "select generate_series(1, 1000000000000)",
+                    []
+                ) { _ throws in
+                    count += 1
+                    if count == 502 { throw Refusal() }
+                }
+            }
+            #expect(count == 502)
+            #expect(isUsable(connection))
+            #expect(throws: PostgresError.self) {
+                try connection.forEachRow(prepared: "select nothing", []) { _ in }
+            }
+            #expect(isUsable(connection))
+        }
+    }
+
     @Test func aCopyTheWrongWayRoundIsAnErrorAndLeavesTheSessionUsable() throws {
         try withDatabase { connection in
             try connection.execute("create table t (a bigint)")
