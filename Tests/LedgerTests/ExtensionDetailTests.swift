@@ -121,6 +121,7 @@ import Testing
         for _ in 0..<times {
             life.notify(.renewalExtension, .failure, at: Life.day(12), Self.month())
         }
+        life.notify(.consumptionRequest, at: Life.day(14), Self.month())
         #expect(life.history.extensions.count == 1)
         let record = try #require(life.history.extensions.first)
         #expect(record.outcome == .refusedByApple)
