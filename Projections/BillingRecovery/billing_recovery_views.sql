@@ -116,18 +116,30 @@ language sql stable parallel safe as $$
         e.known_to_position,
         e.app_id
     from read_model.billing_recovery_all e
-    left join read_model.entitlement_interval i
-        on i.stream = e.original_transaction_id and i.app_id = e.app_id
-        and i.valid_from <= $2 and $2 < i.valid_until
-        and i.generation = (
-            select generation from read_model.current where projection = 'entitlement'
-        )
-    left join read_model.subscription_owner o
-        on o.stream = e.original_transaction_id and o.app_id = e.app_id
-        and o.valid_from <= $2 and $2 < o.valid_until
-        and o.generation = (
-            select generation from read_model.current where projection = 'entitlement'
-        )
+    -- Stretches of a subscription never overlap: if any holds, it is the last that has begun, and
+    -- the rows before it need not be read.
+    left join lateral (
+        select i.state, i.entitled, i.entitled_apple, i.access_until, i.renewal_intent, i.valid_until
+        from read_model.entitlement_interval i
+        where i.stream = e.original_transaction_id and i.app_id = e.app_id
+            and i.valid_from <= $2
+            and i.generation = (
+                select generation from read_model.current where projection = 'entitlement'
+            )
+        order by i.valid_from desc
+        limit 1
+    ) i on $2 < i.valid_until
+    left join lateral (
+        select o.app_account_token, o.valid_until
+        from read_model.subscription_owner o
+        where o.stream = e.original_transaction_id and o.app_id = e.app_id
+            and o.valid_from <= $2
+            and o.generation = (
+                select generation from read_model.current where projection = 'entitlement'
+            )
+        order by o.valid_from desc
+        limit 1
+    ) o on $2 < o.valid_until
     where e.environment = $1 and e.ownership = 'PURCHASED'
         and e.opened_at <= $2 and $2 < e.ends_at
 $$;

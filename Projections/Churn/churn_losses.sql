@@ -144,26 +144,37 @@ set jit = off set max_parallel_workers_per_gather = 0 as $$
     ),
     edge as materialized (
         select array_agg(starts order by starts) || max(ends) as edges,
-            min(starts) as first_start, max(ends) as last_end
+            min(starts) as first_start, max(ends) as last_end,
+            min(starts) - interval '1 microsecond' as before,
+            least(max(ends) - interval '1 microsecond', refund_rate.as_of) as last
         from months
     ),
-    -- Long rows are in no index that covers them, so that the others can be.
+    -- The instants of a row rise, so those of the months are found by halving. Long rows are in no
+    -- index that covers them, so that the others can be.
     paid as (
         select
-            unnest(m.charged_at) as at, m.product_id, m.currency, m.amount_milliunits as amount
+            unnest(m.charged_at[
+                width_bucket((select before from edge), m.charged_at) + 1 :
+                width_bucket((select last from edge), m.charged_at)
+            ]) as at,
+            m.product_id, m.currency, m.amount_milliunits as amount
         from read_model.moments(refund_rate.environment, refund_rate.as_of) m
         where m.kind = 'charge' and cardinality(m.charged_at) <= 100
             and m.effective_at < (select last_end from edge)
             -- The last of the equal charges.
             and m.related_at >= (select first_start from edge)
         union all
-        select unnest(m.charged_at), m.product_id, m.currency, m.amount_milliunits
+        select
+            unnest(m.charged_at[
+                width_bucket((select before from edge), m.charged_at) + 1 :
+                width_bucket((select last from edge), m.charged_at)
+            ]),
+            m.product_id, m.currency, m.amount_milliunits
         from read_model.moments(refund_rate.environment, refund_rate.as_of) m
         where m.kind = 'charge' and cardinality(m.charged_at) > 100
             and m.effective_at < (select last_end from edge)
             and m.related_at >= (select first_start from edge)
     ),
-    -- What lies before the months or after them falls into buckets that are no month.
     charge as materialized (
         select
             width_bucket(p.at, (select edges from edge)) as number,
@@ -175,8 +186,6 @@ set jit = off set max_parallel_workers_per_gather = 0 as $$
             count(*) as moments,
             sum(p.amount) as amount
         from paid p
-        where p.at <= refund_rate.as_of
-            and (select first_start from edge) is not null
         group by 1, 2, 3, 4
     ),
     refund as (

@@ -65,7 +65,7 @@ set jit = off as $$
             mrr_monthly.from_date, mrr_monthly.to_date, mrr_monthly.zone) c
         where c.starts <= mrr_monthly.as_of
     ),
-    -- One range of the index for each month and one for all the time before; with rates, for each
+    -- One range of the index for each month; with rates, for each
     -- day of the months, since a movement is converted by the rate of its day.
     span as (
         select 0 as number, null::date as day, '-infinity'::timestamptz as starts,
@@ -86,21 +86,7 @@ set jit = off as $$
         ) as d
         where mrr_monthly.target_currency is not null
     ),
-    -- Of all the time before only the level counts.
-    total as materialized (
-        select
-            0 as number,
-            null::date as day,
-            coalesce(m.product_id, '') as product_id,
-            coalesce(m.currency, '') as currency,
-            null::text as movement,
-            sum(m.mrr_delta) as delta,
-            sum(m.standard_mrr_delta) as standard
-        from read_model.moments(mrr_monthly.environment, mrr_monthly.as_of) m
-        where (m.mrr_delta <> 0 or m.standard_mrr_delta <> 0)
-            and m.effective_at < (select min(n.starts) from months n)
-        group by m.product_id, m.currency
-        union all
+    within as materialized (
         select s.number, s.day, t.*
         from span s
         cross join lateral (
@@ -117,6 +103,47 @@ set jit = off as $$
             group by m.product_id, m.currency, m.mrr_movement
         ) t
         where s.number > 0
+    ),
+    -- The level before the months, from the shorter side (level_edge).
+    edge as materialized (
+        select * from read_model.level_edge(
+            (select min(n.starts) from months n), (select max(n.ends) from months n),
+            mrr_monthly.as_of)
+    ),
+    level_before as (
+        select
+            coalesce(m.product_id, '') as product_id,
+            coalesce(m.currency, '') as currency,
+            sum(m.mrr_delta) as delta,
+            sum(m.standard_mrr_delta) as standard
+        from read_model.moments(mrr_monthly.environment, 'infinity') m
+        where not (select e.is_behind from edge e)
+            and (m.mrr_delta <> 0 or m.standard_mrr_delta <> 0)
+            and m.effective_at < (select e.starts from edge e)
+        group by m.product_id, m.currency
+        union all
+        select
+            coalesce(m.product_id, ''),
+            coalesce(m.currency, ''),
+            -sum(m.mrr_delta),
+            -sum(m.standard_mrr_delta)
+        from read_model.moments(mrr_monthly.environment, 'infinity') m
+        where (select e.is_behind from edge e)
+            and (m.mrr_delta <> 0 or m.standard_mrr_delta <> 0)
+            and m.effective_at >= (select e.behind from edge e)
+        group by m.product_id, m.currency
+        union all
+        select w.product_id, w.currency, -w.delta, -w.standard
+        from within w
+        where (select e.is_behind from edge e)
+    ),
+    total as materialized (
+        select
+            0 as number, null::date as day, l.product_id, l.currency, null::text as movement,
+            l.delta, l.standard
+        from level_before l
+        union all
+        select * from within
         union all
         select
             s.number, s.day, coalesce(m.product_id, ''), coalesce(m.currency, ''),

@@ -24,6 +24,37 @@ $$;
 comment on function read_model.calendar_months is
     'The calendar months of a zone that hold a day of [from_date, to_date), with their instants.';
 
+-- The level at an instant is the sum of all deltas before it. Whoever comes is foretold to go, and
+-- the timeline of a subscription ends in a state in which nothing is held: so the deltas of each one
+-- add up to nothing, and the level is as well what those from the instant on take away. The shorter
+-- side of the two is read; of two equal ones the newer mostly holds more.
+create or replace function read_model.level_edge(
+    starts timestamptz, ends timestamptz, as_of timestamptz
+) returns table (starts timestamptz, behind timestamptz, is_behind boolean)
+language sql stable parallel safe rows 1
+set jit = off as $$
+    select
+        level_edge.starts,
+        greatest(
+            level_edge.starts,
+            least(level_edge.ends, level_edge.as_of + interval '1 microsecond')
+        ),
+        coalesce(
+            1.5 * (extract(epoch from level_edge.as_of) - extract(epoch from level_edge.starts))
+                < extract(epoch from level_edge.starts) - (
+                    select extract(epoch from min(m.effective_at))
+                    from read_model.lifecycle_moment m
+                    where m.active_delta <> 0 or m.mrr_delta <> 0 or m.standard_mrr_delta <> 0
+                        or m.risk_delta <> 0
+                ),
+            false
+        )
+$$;
+
+comment on function read_model.level_edge is
+    'Where the level before some months is read from: all the time before them (starts), or what '
+    'lies behind them (behind) and themselves.';
+
 create or replace view read_model.lifecycle as
 select
     m.stream as original_transaction_id,
@@ -161,25 +192,8 @@ set jit = off as $$
         union all
         select n.number, n.starts, n.ends from months n
     ),
-    -- One range of the index for all the time before, of which only the level counts, and one for
-    -- each month.
-    total as materialized (
-        select
-            0 as number,
-            coalesce(m.product_id, '') as product_id,
-            coalesce(m.currency, '') as currency,
-            'at_risk' as kind,
-            case when m.risk_delta <> 0 then m.cause end as cause,
-            0::bigint as moments,
-            sum(m.active_delta) as delta,
-            sum(m.risk_delta) as risk,
-            0::bigint as of_start,
-            0::bigint as of_start_any
-        from read_model.moments(churn_monthly.environment, churn_monthly.as_of) m
-        where (m.active_delta <> 0 or m.risk_delta <> 0)
-            and m.effective_at < (select min(n.starts) from months n)
-        group by m.product_id, m.currency, 5
-        union all
+    -- One range of the index for each month.
+    within as materialized (
         select s.number, t.*
         from months s
         cross join lateral (
@@ -199,6 +213,53 @@ set jit = off as $$
                 and m.effective_at < s.ends
             group by m.product_id, m.currency, m.kind, m.cause
         ) t
+    ),
+    -- And one for the level before them (level_edge).
+    edge as materialized (
+        select * from read_model.level_edge(
+            (select min(n.starts) from months n), (select max(n.ends) from months n),
+            churn_monthly.as_of)
+    ),
+    level as (
+        select
+            coalesce(m.product_id, '') as product_id,
+            coalesce(m.currency, '') as currency,
+            case when m.risk_delta <> 0 then m.cause end as cause,
+            sum(m.active_delta) as delta,
+            sum(m.risk_delta) as risk
+        from read_model.moments(churn_monthly.environment, 'infinity') m
+        where not (select e.is_behind from edge e)
+            and (m.active_delta <> 0 or m.risk_delta <> 0)
+            and m.effective_at < (select e.starts from edge e)
+        group by m.product_id, m.currency, 3
+        union all
+        select
+            coalesce(m.product_id, ''),
+            coalesce(m.currency, ''),
+            case when m.risk_delta <> 0 then m.cause end,
+            -sum(m.active_delta),
+            -sum(m.risk_delta)
+        from read_model.moments(churn_monthly.environment, 'infinity') m
+        where (select e.is_behind from edge e)
+            and (m.active_delta <> 0 or m.risk_delta <> 0)
+            and m.effective_at >= (select e.behind from edge e)
+        group by m.product_id, m.currency, 3
+        union all
+        select
+            w.product_id, w.currency,
+            case when w.kind in ('at_risk', 'risk_over') then w.cause end,
+            -w.delta, -w.risk
+        from within w
+        where (select e.is_behind from edge e)
+    ),
+    total as materialized (
+        select
+            0 as number, l.product_id, l.currency, 'at_risk' as kind, l.cause,
+            0::bigint as moments, l.delta, l.risk, 0::bigint as of_start,
+            0::bigint as of_start_any
+        from level l
+        union all
+        select * from within
         union all
         select
             s.number,

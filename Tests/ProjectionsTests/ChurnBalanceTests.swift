@@ -52,6 +52,25 @@ import Testing
         }
     }
 
+    /// By that a level may be read from behind (`level_edge`).
+    @Test func whoeverComesIsForetoldToGoAndWhatPutsAtRiskToBeOver() {
+        for seed in Self.seeds {
+            var sums: [String: Int64] = [:]
+            for moment in ChurnRandomLife.life(seed: seed).moments {
+                let holding = moment.holding
+                let held = "\(holding?.productID?.text ?? "") \(holding?.currency?.text ?? "")"
+                sums["held \(held)", default: 0] += Int64(moment.delta)
+                sums["worth \(held)", default: 0] += moment.monthlyDelta
+                sums["standard \(held)", default: 0] += moment.standardDelta
+                if moment.riskDelta != 0 {
+                    let risk = "risk \(moment.cause ?? "") \(held)"
+                    sums[risk, default: 0] += Int64(moment.riskDelta)
+                }
+            }
+            for (what, sum) in sums { #expect(sum == 0, "seed \(seed): \(what)") }
+        }
+    }
+
     @Test func oneLossIsOneLossAndComesToOneEnd() {
         for seed in Self.seeds {
             let moments = ChurnRandomLife.life(seed: seed).moments
