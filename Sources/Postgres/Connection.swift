@@ -6,10 +6,14 @@ internal import CPostgres
 /// at a time, and the compiler checks that.
 @safe public final class Connection {
     private let handle: OpaquePointer
+    /// Whether it is known to be over though libpq has not read its end yet.
+    private var isLost = false
     /// The names of the statements that the server has prepared, by their text.
     private var prepared: [String: String] = [:]
     /// How many statements are kept prepared; what comes later is planned each time.
     private static let preparedMax = 64
+    /// How many values a statement may have; the protocol counts them in 16 bits.
+    private static let bindsMax = 65_535
 
     /// Opens a session and sets what every session of this program relies on: UTC, no notices.
     ///
@@ -36,7 +40,7 @@ internal import CPostgres
     }
 
     /// Whether the session is still usable; false after a lost connection.
-    public var isAlive: Bool { unsafe PQstatus(handle) == CONNECTION_OK }
+    public var isAlive: Bool { !isLost && (unsafe PQstatus(handle) == CONNECTION_OK) }
 
     /// Whether a transaction block is open, failed or not.
     public var isInTransaction: Bool {
@@ -187,6 +191,13 @@ internal import CPostgres
                 code: .server,
                 sqlState: "22021",
                 message: "a text value holds U+0000, which PostgreSQL cannot represent"
+            )
+        }
+        guard binds.count <= Self.bindsMax else {
+            throw PostgresError(
+                code: .server,
+                sqlState: "54023",
+                message: "a statement has \(binds.count) values, and may have \(Self.bindsMax)"
             )
         }
         let encoded = binds.map(\.encoded)
@@ -391,11 +402,18 @@ internal import CPostgres
         if let state = rows.sqlState {
             // A fatal error ends the session, though libpq sees that only at the next call; the
             // caller must not think it can go on with it.
+            if rows.isFatal { isLost = true }
             return PostgresError(
-                code: isAlive && !rows.isFatal ? .server : .connection,
+                code: isAlive ? .server : .connection,
                 sqlState: state,
                 message: rows.errorMessage
             )
+        }
+        if rows.status == PGRES_FATAL_ERROR {
+            // Not the server said this but libpq, which could not send or not receive. It may take the
+            // session for alive until it reads its end.
+            isLost = true
+            return PostgresError(code: .connection, message: connectionError.message)
         }
         leaveCopy(begunBy: rows)
         return PostgresError(

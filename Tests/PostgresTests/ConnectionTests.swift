@@ -178,6 +178,29 @@ import Testing
         #expect(error?.message.contains("/nonexistent") == true)
     }
 
+    @Test func anErrorWithoutACodeIsThatOfALostSession() throws {
+        let server = try ScriptedServer()
+        let connection = try Connection(server.conninfo)
+        #expect(connection.isAlive)
+        let error = #expect(throws: PostgresError.self) { try connection.query("select 1") }
+        #expect(error?.code == .connection)
+        #expect(error?.message.contains("something was lost") == true)
+        // libpq has not seen its end and would take it for usable.
+        #expect(!connection.isAlive)
+    }
+
+    @Test func moreBindsThanTheProtocolHasRoomForAreRefused() throws {
+        try withDatabase { connection in
+            let binds = [Bind](repeating: .int(1), count: 65_536)
+            let error = #expect(throws: PostgresError.self) {
+                try connection.query("select 1", binds)
+            }
+            #expect(error?.code == .server)
+            #expect(error?.sqlState == "54023")
+            #expect(isUsable(connection))
+        }
+    }
+
     @Test func aHostThatNeverAnswersIsGivenUp() throws {
         let clock = ContinuousClock()
         let start = clock.now
