@@ -238,9 +238,12 @@ public final class Chaos {
         try audit.checkEvents(connection)
         try audit.checkChain(connection)
         try audit.checkQueues(connection)
-        let verified = try command("audit", "verify")
-        if verified.ending != .exited(0) {
-            report.violations.append("audit verify: \(verified.output)")
+        // Here a made-up root signs for Production, which no program but this one believes.
+        if options.scenario != .sandbox {
+            let verified = try command("audit", "verify")
+            if verified.ending != .exited(0) {
+                report.violations.append("audit verify: \(verified.output)")
+            }
         }
         let live = try ChaosAudit.liveRows(connection)
         let rebuilt = try command("rebuild")
