@@ -161,13 +161,15 @@ package final class Webhook: Sendable {
         else { return false }
         let encoded = text[(first + 1)..<second]
         // Apple writes it before the texts that are signed on their own; so mostly these bytes tell.
-        if let beginning = Base64URL.decode(encoded.prefix(1024)) {
+        if let beginning = Base64URL.decode(encoded.prefix(claimLengthMax)) {
             if ByteScan.contains(beginning, sandboxClaim) { return true }
             if ByteScan.contains(beginning, productionClaim) { return false }
         }
         return Base64URL.decode(encoded).map { ByteScan.contains($0, sandboxClaim) } ?? false
     }
 
+    /// How many characters of a payload are looked at first; a multiple of four, which decodes whole.
+    private static let claimLengthMax = 1024
     private static let productionClaim = Array("\"environment\":\"Production\"".utf8)
     private static let sandboxClaim = Array("\"environment\":\"Sandbox\"".utf8)
 
