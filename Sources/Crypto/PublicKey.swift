@@ -2,12 +2,15 @@ internal import COpenSSL
 internal import Synchronization
 
 /// A public key that checks signatures; any number of threads may use it at once.
+///
+/// A key that many signatures were valid for gets a table of multiples (``KeyMultiples``).
 @safe public final class PublicKey: @unchecked Sendable {
     // Safety: the key is never changed after `init`; contexts are lent to one thread at a time.
     let handle: OpaquePointer
-    /// Contexts at rest: making one costs about a tenth of a verification.
-    private let idle = Mutex<[VerificationContext]>([])
-    private static let idleMax = 32
+    private let tools = Mutex(Tools())
+
+    /// How many valid signatures a key is worth a table for: about what making one costs.
+    static let usesBeforeTable = 500
 
     /// How long an ES256 signature is: r and s, 32 bytes each.
     public static let signatureLengthBytes = 64
@@ -61,14 +64,79 @@ internal import Synchronization
     public func isValidES256(signature: [UInt8], digest: [UInt8]) -> Bool {
         guard signature.count == Self.signatureLengthBytes, digest.count == SHA256.lengthBytes
         else { return false }
-        let context = idle.withLock { $0.popLast() } ?? (unsafe VerificationContext(key: handle))
+        let multiplier = tools.withLock { $0.takeMultiplier() }
+        if let multiplier {
+            let isValid = multiplier.isValid(signature: signature, digest: digest)
+            tools.withLock { $0.giveBack(multiplier) }
+            if isValid { return true }
+        }
+        guard isValidByEVP(signature: signature, digest: digest) else { return false }
+        if multiplier != nil {
+            tools.withLock { $0.dropTable() }
+        } else if tools.withLock({ $0.isWorthTable() }) {
+            let multiples = KeyMultiples(of: self, agreeingOn: signature, digest: digest)
+            use(multiples)
+        }
+        return true
+    }
+
+    /// Verifies with a table from now on.
+    func use(_ multiples: KeyMultiples?) { tools.withLock { $0.multiples = multiples } }
+
+    /// Asks OpenSSL's own ES256, which has the last word.
+    func isValidByEVP(signature: [UInt8], digest: [UInt8]) -> Bool {
+        let context =
+            tools.withLock { $0.contexts.popLast() }
+            ?? (unsafe VerificationContext(key: handle))
         guard let context else { return false }
         let isValid = context.isValid(
             signature: ECDSASignature.der(rawSignature: signature),
             digest: digest
         )
-        idle.withLock { if $0.count < Self.idleMax { $0.append(context) } }
+        tools.withLock { $0.giveBack(context) }
         return isValid
+    }
+
+    /// Whether a table of multiples is in use.
+    var hasTable: Bool { tools.withLock { $0.multiples != nil } }
+}
+
+/// What threads that verify with one key share.
+private struct Tools {
+    /// What is kept of each kind; more than that many threads verify at once only rarely.
+    private static let idleMax = 32
+
+    /// Contexts at rest: making one costs about a tenth of a verification.
+    var contexts: [VerificationContext] = []
+    var multiples: KeyMultiples?
+    private var multipliers: [Multiplier] = []
+    private var usesLeft = PublicKey.usesBeforeTable
+
+    mutating func giveBack(_ context: VerificationContext) {
+        if contexts.count < Self.idleMax { contexts.append(context) }
+    }
+
+    /// What verifies with the table, nil as long as there is none.
+    mutating func takeMultiplier() -> Multiplier? {
+        guard let multiples else { return nil }
+        return multipliers.popLast() ?? Multiplier(multiples)
+    }
+
+    mutating func giveBack(_ multiplier: Multiplier) {
+        if multiples != nil, multipliers.count < Self.idleMax { multipliers.append(multiplier) }
+    }
+
+    /// Ends the use of a table that refused what OpenSSL's ES256 found valid.
+    mutating func dropTable() {
+        multiples = nil
+        multipliers = []
+    }
+
+    /// Counts a valid signature; true once, for the thread that is to make the table.
+    mutating func isWorthTable() -> Bool {
+        guard usesLeft > 0 else { return false }
+        usesLeft -= 1
+        return usesLeft == 0
     }
 }
 
