@@ -40,6 +40,9 @@ struct AppendTransaction {
     /// How many rows one statement inserts; a statement may have 65,535 binds.
     private static let rowsPerStatement = 500
 
+    /// Up to how many rows a statement is planned once: planning takes as long as inserting one.
+    private static let preparedRowsMax = 4
+
     let connection: Connection
     let apps: [Int32: AppKey]
     let step: (AppendStep) throws -> Void
@@ -216,7 +219,8 @@ struct AppendTransaction {
                 .text(event.ticket),
             ]
         }
-        let rows = try connection.query(
+        let rows = try query(
+            rows: events.count,
             """
             insert into ledger.event (position, signed_at, recorded_at, app_id, stream, event_key,
                 kind, notification_type, subtype, provenance, correlation, content_digest,
@@ -229,6 +233,13 @@ struct AppendTransaction {
         )
         // The command's tag is not to be trusted on every engine; the rows are.
         guard rows.count == events.count else { throw ShortReturning() }
+    }
+
+    /// Runs a statement about so many rows; those about a few, of which there are few, are prepared.
+    private func query(rows: Int, _ statement: String, _ binds: [Bind]) throws -> Rows {
+        rows <= Self.preparedRowsMax
+            ? try connection.query(prepared: statement, binds)
+            : try connection.query(statement, binds)
     }
 
     /// One mark for each subscription of the batch, for which the newest position is enough (an event
@@ -246,7 +257,8 @@ struct AppendTransaction {
         }
         for start in stride(from: 0, to: marks.count, by: Self.rowsPerStatement) {
             let part = marks[start..<min(start + Self.rowsPerStatement, marks.count)]
-            try connection.query(
+            _ = try query(
+                rows: part.count,
                 "insert into ledger.mark (stream, app_id, position)"
                     + " values \(Self.tuples(part.count, columns: 3))",
                 part.flatMap { key, position -> [Bind] in

@@ -165,11 +165,12 @@ public struct WebhookBenchmark {
             seed: 2,
             portCount: 1,
             ports: { _ in port },
-            acknowledged: { stream, _ in probe.add(stream) }
+            acknowledged: { stream, position in probe.add(stream, at: position) }
         )
         let isOver = Flag()
-        load.send(by: 16)
         let source = ChaosSource(seed: 2, authority: authority, environment: "Production")
+        source.prepare(perSecond * (seconds + 3))
+        load.send(by: 64)
         load.produce(source, perSecond: perSecond) { isOver.isSet }
         Clock.sleep(milliseconds: 2000)
         for times in [load.times, probe.times] { times.setPhase("measured") }

@@ -38,8 +38,11 @@ package final class Committer: Sendable {
         package var patience = Duration.seconds(3)
         /// From how many documents of the last batch on the next one is given a moment to gather.
         package var gatherFrom = 8
-        /// How long that moment is.
-        package var gather = Duration.milliseconds(8)
+        /// How long that moment is at most; it ends where nobody came for `gatherStep`, and is no
+        /// longer than the last batch took.
+        package var gather = Duration.milliseconds(25)
+        /// See `gather`.
+        package var gatherStep = Duration.milliseconds(3)
         /// How many bytes may be quarantined in a day, those of all programs together.
         package var quarantineBytesPerDay = ServiceSettings.quarantineBytesPerDayDefault
 
@@ -63,6 +66,11 @@ package final class Committer: Sendable {
         var isAway = false
 
         var count: Int { production.count + sandbox.count }
+
+        /// Whether a Production document came so lately that Sandbox gives way.
+        func isWatched(_ attention: Duration) -> Bool {
+            productionAt.map { ContinuousClock.now - $0 < attention } ?? false
+        }
     }
 
     private let limits: Limits
@@ -147,11 +155,14 @@ package final class Committer: Sendable {
     private func run() {
         var appender: Appender?
         var lastCount = 0
-        while let batch = next(after: lastCount) {
+        var lastTook = Duration.zero
+        while let batch = next(after: lastCount, lastTook) {
             lastCount = batch.count
             measures.batchSize.observe(Double(batch.count))
+            let start = ContinuousClock.now
             let receptions = commit(batch, &appender)
             let now = ContinuousClock.now
+            lastTook = now - start
             var hasAppended = false
             for (waiting, reception) in zip(batch, receptions) {
                 if case .kept(.appended) = reception { hasAppended = true }
@@ -164,23 +175,39 @@ package final class Committer: Sendable {
     }
 
     /// Waits for something to do; nil when all is done and the committer is stopping.
-    private func next(after lastCount: Int) -> [Waiting]? {
-        if lastCount >= limits.gatherFrom, lastCount < limits.batchMax {
-            Sleep.milliseconds(Int(limits.gather / .milliseconds(1)))
-        }
+    private func next(after lastCount: Int, _ lastTook: Duration) -> [Waiting]? {
+        if lastCount >= limits.gatherFrom { gather(for: min(lastTook, limits.gather)) }
         while true {
             let (batch, isStopping) = state.withLock { state in
                 let sandboxMin = min(limits.sandboxShare, state.sandbox.count)
                 var batch = state.production.take(max: limits.batchMax - sandboxMin)
-                let isWatched =
-                    state.productionAt.map { ContinuousClock.now - $0 < limits.attention } ?? false
                 let rest = limits.batchMax - batch.count
+                let isWatched = state.isWatched(limits.attention)
                 batch += state.sandbox.take(max: isWatched ? min(limits.sandboxMax, rest) : rest)
                 return (batch, state.isStopping)
             }
             if !batch.isEmpty { return batch }
             if isStopping { return nil }
             work.wait()
+        }
+    }
+
+    /// Gives the next batch time to grow, as long as somebody comes for whom it is worth it.
+    ///
+    /// A batch costs the server as much as some dozens of documents do. Where they come fast,
+    /// waiting as long as the last batch took spares more than it costs those who wait.
+    private func gather(for limit: Duration) {
+        let end = ContinuousClock.now + limit
+        var seen = -1
+        while ContinuousClock.now < end {
+            let count: Int? = state.withLock { state in
+                if state.isStopping { return nil }
+                // Production does not wait for a Sandbox that it goes before.
+                return state.isWatched(limits.attention) ? state.production.count : state.count
+            }
+            guard let count, count > seen, count < limits.batchMax else { return }
+            seen = count
+            Sleep.milliseconds(Int(limits.gatherStep / .milliseconds(1)))
         }
     }
 

@@ -94,7 +94,7 @@ public final class Chaos {
             seed: options.seed,
             portCount: options.instances,
             ports: { services.port($0) },
-            acknowledged: { stream, _ in probe.add(stream) }
+            acknowledged: { stream, position in probe.add(stream, at: position) }
         )
         faults = ChaosFaults(
             services: services,

@@ -4,8 +4,15 @@ internal import Synchronization
 
 /// Sees how long it takes from an acknowledgement until the read models show what it was about.
 final class ChaosProbe: Sendable {
+    private struct Waiting {
+        var stream: String
+        var position: Int64
+        var since: Double
+        var phase: String?
+    }
+
     private struct State {
-        var waiting: [(stream: String, since: Double, phase: String?)] = []
+        var waiting: [Waiting] = []
         var isOver = false
         /// From the start, the longest wait of each ten seconds.
         var seen = 0
@@ -22,11 +29,14 @@ final class ChaosProbe: Sendable {
     }
 
     /// Has one watched, unless enough are watched already.
-    func add(_ stream: String) {
+    func add(_ stream: String, at position: Int64) {
         let now = Clock.seconds()
         let phase = times.phase
         state.withLock { state in
-            if state.waiting.count < 4 { state.waiting.append((stream, now, phase)) }
+            guard state.waiting.count < 4 else { return }
+            state.waiting.append(
+                Waiting(stream: stream, position: position, since: now, phase: phase)
+            )
         }
     }
 
@@ -47,23 +57,28 @@ final class ChaosProbe: Sendable {
             do {
                 let session = try connection ?? connect()
                 connection = session
-                let streams = waiting.map(\.stream)
+                // News that came later are no concern of who waits for older ones; a batch has
+                // one mark for a subscription, at the last of its events.
                 let rows = try session.query(
                     """
-                    select s from unnest($1::text[]) s
-                    where exists (select from ledger.mark m where m.stream = s)
+                    select p from unnest($1::text[], $2::bigint[]) as w (s, p)
+                    where exists (
+                        select from ledger.mark m where m.stream = w.s and m.position <= (
+                            select b.last_position from ledger.batch b
+                            where b.first_position <= w.p
+                            order by b.first_position desc limit 1
+                        )
+                    )
                     """,
-                    [.textArray(streams)]
+                    [.textArray(waiting.map(\.stream)), .intArray(waiting.map(\.position))]
                 )
-                let marked = Set((0..<rows.count).compactMap { rows.text($0, 0) })
+                let marked = Set((0..<rows.count).compactMap { rows.int($0, 0) })
                 let now = Clock.seconds()
-                for entry in waiting where !marked.contains(entry.stream) {
-                    times.add(now - entry.since, began: entry.phase)
-                }
+                let shown = waiting.filter { !marked.contains($0.position) }
+                for entry in shown { times.add(now - entry.since, began: entry.phase) }
+                let positions = Set(shown.map(\.position))
                 state.withLock { state in
-                    state.waiting.removeAll { entry in
-                        streams.contains(entry.stream) && !marked.contains(entry.stream)
-                    }
+                    state.waiting.removeAll { positions.contains($0.position) }
                 }
                 Clock.sleep(milliseconds: 1)
             } catch {

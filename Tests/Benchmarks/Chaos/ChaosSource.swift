@@ -18,6 +18,11 @@ final class ChaosSource {
     private var random: ChaosRandom
     private var next: Int
     private var open: [(life: Life, place: Int)] = []
+    /// What was signed beforehand, the last first.
+    private var ready: [Notification] = []
+
+    /// A signed text, its UUID and its subscription.
+    typealias Notification = (signed: [UInt8], uuid: String, stream: String)
 
     /// Prepares a source whose first subscription has the number `first`; where sources share a
     /// seed, their numbers must differ.
@@ -42,8 +47,12 @@ final class ChaosSource {
         return TestCertificateAuthority(seed: seed, from: until - years, until: until + 24 * hour)
     }
 
-    /// The next notification: its signed text, its UUID and its subscription.
-    func make() -> (signed: [UInt8], uuid: String, stream: String) {
+    /// Signs the next notifications now, for when signing would take the time of what is measured.
+    func prepare(_ count: Int) { ready = (0..<count).map { _ in make() }.reversed() + ready }
+
+    /// The next notification.
+    func make() -> Notification {
+        if let notification = ready.popLast() { return notification }
         while true {
             while open.count < Self.livesAtOnce { open.append((drawn(), 0)) }
             let chosen = random.below(open.count)
