@@ -110,8 +110,8 @@ internal import COpenSSL
 
     /// Whether r‖s is the key's signature of a digest (FIPS 186-5, 6.4.2).
     ///
-    /// False also where OpenSSL could not calculate.
-    func isValid(signature: [UInt8], digest: [UInt8]) -> Bool {
+    /// False also where OpenSSL could not calculate. `inverse` is that of s where it is known.
+    func isValid(signature: [UInt8], digest: [UInt8], inverse: [UInt8]? = nil) -> Bool {
         let (curve, keyed) = unsafe (multiples.curve, multiples.keyed)
         let isValid = unsafe signature.withUnsafeBufferPointer { signature in
             unsafe BN_bin2bn(signature.baseAddress, 32, r) != nil
@@ -120,7 +120,8 @@ internal import COpenSSL
                 && BN_is_zero(s) == 0 && BN_cmp(s, order) < 0
                 && BN_bin2bn(digest, 32, e) != nil
                 // s becomes its inverse, e and x become the two factors.
-                && BN_mod_inverse(s, s, order, room) != nil
+                && (inverse.map { unsafe BN_bin2bn($0, 32, s) } ?? BN_mod_inverse(s, s, order, room))
+                    != nil
                 && BN_mod_mul(e, e, s, order, room) == 1
                 && BN_mod_mul(x, r, s, order, room) == 1
                 && EC_POINT_mul(curve, sum, e, nil, nil, room) == 1

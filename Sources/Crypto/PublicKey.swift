@@ -61,12 +61,26 @@ internal import Synchronization
     }
 
     /// Whether `signature` (r and s, 64 bytes) is the key's signature of a SHA-256 digest.
-    public func isValidES256(signature: [UInt8], digest: [UInt8]) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - signature: r and s, 64 bytes.
+    ///   - digest: the digest, 32 bytes.
+    ///   - inverses: what was calculated beforehand; it only saves time.
+    /// - Returns: false also for what has another length.
+    public func isValidES256(
+        signature: [UInt8],
+        digest: [UInt8],
+        inverses: SignatureInverses = SignatureInverses()
+    ) -> Bool {
         guard signature.count == Self.signatureLengthBytes, digest.count == SHA256.lengthBytes
         else { return false }
         let multiplier = tools.withLock { $0.takeMultiplier() }
         if let multiplier {
-            let isValid = multiplier.isValid(signature: signature, digest: digest)
+            let isValid = multiplier.isValid(
+                signature: signature,
+                digest: digest,
+                inverse: inverses.inverse(of: signature)
+            )
             tools.withLock { $0.giveBack(multiplier) }
             if isValid { return true }
         }
@@ -97,8 +111,8 @@ internal import Synchronization
         return isValid
     }
 
-    /// Whether a table of multiples is in use.
-    var hasTable: Bool { tools.withLock { $0.multiples != nil } }
+    /// Whether a table of multiples is in use, so that inverses are worth calculating.
+    public var hasTable: Bool { tools.withLock { $0.multiples != nil } }
 }
 
 /// What threads that verify with one key share.

@@ -54,6 +54,11 @@ public struct CompactJWS: Sendable {
         }
     }
 
+    /// What stands where a text's signature stands; nil where that is none.
+    static func signature(of text: [UInt8]) -> [UInt8]? {
+        text.lastIndex(of: UInt8(ascii: ".")).flatMap { Base64URL.decode(text[($0 + 1)...]) }
+    }
+
     static func badPart(_ name: String) -> Rejection {
         Rejection(
             reason: .badBase64URL,

@@ -8,11 +8,25 @@ struct SignedLayer {
     let claims: Claims
     let signedDate: Timestamp
     let chain: VerifiedChain
+    /// What was calculated for this text and for those nested in it.
+    let inverses: SignatureInverses
 
     /// Checks a text: format, chain, signature, content, dates, in this order.
     ///
     /// A rejection for what the signature covers says that the signature is good.
-    init(_ text: [UInt8], memory: ChainMemory, now: Timestamp) throws(Rejection) {
+    ///
+    /// - Parameters:
+    ///   - text: a compact JWS.
+    ///   - memory: the chains that are known.
+    ///   - now: our clock.
+    ///   - inverses: what was calculated for the text around this one; nil for the outermost.
+    /// - Throws: the reason why it is not good.
+    init(
+        _ text: [UInt8],
+        memory: ChainMemory,
+        now: Timestamp,
+        inverses: SignatureInverses? = nil
+    ) throws(Rejection) {
         jws = try CompactJWS(text)
         let scanned = Self.scan(jws.payload)
         if case .success(let content) = scanned, content.claims.isLocalTestData {
@@ -24,7 +38,15 @@ struct SignedLayer {
         }
         chain = try memory.chain(header: jws.header, now: now)
         let digest = SHA256.digest(jws.signingInput)
-        guard chain.leafKey.isValidES256(signature: jws.signature, digest: digest) else {
+        self.inverses =
+            inverses ?? (chain.leafKey.hasTable ? Self.inverses(of: jws, scanned) : .init())
+        guard
+            chain.leafKey.isValidES256(
+                signature: jws.signature,
+                digest: digest,
+                inverses: self.inverses
+            )
+        else {
             throw Rejection(
                 reason: .badSignature,
                 detail: "the signature does not fit the header and payload"
@@ -48,6 +70,21 @@ struct SignedLayer {
             error.isSignatureValid = true
             throw error
         }
+    }
+
+    /// The inverses for a notification's signature and those nested in it, which nearly always have
+    /// the same leaf.
+    private static func inverses(
+        of jws: CompactJWS,
+        _ scanned: Result<(payload: JSONDocument, claims: Claims), Rejection>
+    ) -> SignatureInverses {
+        guard case .success((let payload, let claims)) = scanned,
+            let object = claims.form.flatMap({ payload[$0.rawValue] })
+        else { return SignatureInverses() }
+        let nested = DocumentKind.nestedFields.compactMap { field, _ in
+            object[field]?.textBytes.flatMap(CompactJWS.signature(of:))
+        }
+        return SignatureInverses(of: [jws.signature] + nested)
     }
 
     private static func scan(

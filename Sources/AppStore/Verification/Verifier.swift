@@ -120,7 +120,7 @@ public final class Verifier: Sendable {
             for (field, kind) in DocumentKind.nestedFields {
                 guard let value = object[field], !value.isNull else { continue }
                 do throws(Rejection) {
-                    let layer = try nestedLayer(value, now: now)
+                    let layer = try nestedLayer(value, now: now, outer.inverses)
                     try checkAnchor(of: layer, for: environment)
                     layers.append(
                         NestedLayer(field: field, kind: kind, node: value.index, layer: layer)
@@ -134,13 +134,17 @@ public final class Verifier: Sendable {
         return layers
     }
 
-    private func nestedLayer(_ value: JSONValue, now: Timestamp) throws(Rejection) -> SignedLayer {
+    private func nestedLayer(
+        _ value: JSONValue,
+        now: Timestamp,
+        _ inverses: SignatureInverses
+    ) throws(Rejection) -> SignedLayer {
         guard let text = value.textBytes else {
             throw IdentityCheck.unreadable(
                 Rejection(reason: .malformedJWS, detail: "it is no text")
             )
         }
-        return try SignedLayer(text, memory: memory, now: now)
+        return try SignedLayer(text, memory: memory, now: now, inverses: inverses)
     }
 
     /// A rejection of a nested text as one of the whole.
