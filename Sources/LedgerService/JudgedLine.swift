@@ -66,7 +66,7 @@ extension JudgedLine.Judgement {
             }
             let document = QuarantinedDocument(received: text, reason: rejection.reason.rawValue)
             self = .admitted(.quarantine(document, detail: rejection.detail))
-        case .trusted(let document): self = .admitted(Admission(document))
+        case .trusted(let document): self = .admitted(Admission(document).prepared())
         }
     }
 }
