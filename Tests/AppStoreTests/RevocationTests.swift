@@ -83,6 +83,31 @@ import Testing
         #expect(verifier.verify(text, now: Self.now).rejection == nil)
     }
 
+    /// An answer ends a day after it was given: nobody is asked before, and somebody is then.
+    ///
+    /// One that runs out at once counts for five minutes all the same.
+    @Test func anAnswerCountsUntilItRunsOutAndForFiveMinutesAtLeast() throws {
+        let hour: Int64 = 3_600_000
+        // When it is asked for, until when it counts, and when it does not any more.
+        for (first, good, over) in [
+            (0, 20 * hour, 26 * hour), (12 * hour, 20 * hour, 30 * hour),
+            (24 * hour - 60_000, 24 * hour + 180_000, 25 * hour),
+        ] as [(Int64, Int64, Int64)] {
+            let line = try Line()
+            let verifier = try line.verifier()
+            func reason(_ after: Int64) -> Reason? {
+                let now = Timestamp(milliseconds: Self.now.milliseconds + after)
+                return verifier.verify(line.notification(), now: now).rejection?.reason
+            }
+            #expect(reason(first) == nil)
+            line.answers { _, _ in nil }
+            #expect(reason(good) == nil)
+            #expect(line.asked.count == 2)
+            #expect(reason(over) == .revocationUnknown)
+            #expect(line.asked.count == 3)
+        }
+    }
+
     @Test func nobodyIsAskedUnlessThatIsWanted() throws {
         let line = try Line { _, _ in nil }
         #expect(
