@@ -49,6 +49,11 @@ public enum Schema {
         migration(19, "known_at", PackageResources._019_known_at_sql),
         migration(21, "epoch", PackageResources._021_epoch_sql),
         migration(22, "posted_body", PackageResources._022_posted_body_sql),
+        migration(
+            23,
+            "consumption_request_reason",
+            PackageResources._023_consumption_request_reason_sql
+        ),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

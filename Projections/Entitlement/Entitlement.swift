@@ -11,7 +11,7 @@ public struct Entitlement: Projection {
     /// `entitlement`.
     public static let name = "entitlement"
     /// The version of the rows.
-    public static let version: Int32 = 3
+    public static let version: Int32 = 4
     /// `subscription`, `entitlement_interval`, `subscription_owner`.
     public static let tables = [subscription, interval, owner]
 
@@ -50,7 +50,7 @@ extension Entitlement {
             "expiration_intent", "price_increase_status", "renewal_date", "renewal_price",
             "renewal_currency", "renewal_quantity", "commitment_auto_renew_status", "status",
             "last_signed_at", "anomalies", "known_to_position", "refund_requested_at",
-            "refund_answer_by", "refund_decision",
+            "refund_answer_by", "refund_decision", "refund_request_reason",
         ]
     )
 
@@ -131,6 +131,7 @@ extension Entitlement {
         row.instant(refund?.askedAt)
         row.instant(refund?.answerBy)
         row.text(refund?.decision?.rawValue)
+        row.text(refund?.reason?.description)
     }
 
     /// The kinds of the anomalies, each once, in the order of their declaration.

@@ -144,6 +144,8 @@ public enum LifeEvent: String, Hashable, Sendable, CaseIterable {
     case unknownSubtype
     /// A notification with an unknown status.
     case unknownStatus
+    /// A request about a refund that is wished for with an unknown reason.
+    case unknownReason
     /// A subscription with an unknown ownership.
     case unknownOwnership
     /// A refund was asked for once and announced three times.

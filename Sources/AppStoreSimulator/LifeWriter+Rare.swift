@@ -195,17 +195,20 @@ extension LifeWriter {
         count(.offerDowngraded)
     }
 
-    /// One request, announced three times under three UUIDs, as was seen in production.
+    /// One request, announced three times under three UUIDs, as was seen in production; every other
+    /// customer gives a reason in the end that Apple had no word for before.
     private mutating func askForRefund(at instant: Int64) {
+        let isUnknown = number.isMultiple(of: 2)
         for repetition in 0..<3 {
             announce(
                 "CONSUMPTION_REQUEST",
                 at: instant + Int64(repetition) * 8 * Span.hour,
                 status: 1,
-                reason: "LEGAL"
+                reason: isUnknown && repetition == 2 ? "GIFT_NOT_WANTED" : "LEGAL"
             )
         }
         count(.consumptionRepeated)
+        if isUnknown { count(.unknownReason) }
     }
 
     /// Something bought once: a stream of its own, without renewal info and status.

@@ -4,7 +4,7 @@ enum FactColumns {
     static let names = [
         "stream", "app_id", "decoder", "fact_at", "kind", "provenance", "notification_type",
         "subtype", "signed_at", "status", "extension_success", "extension_effective_date",
-        "linked_owner", "extension_request", "extension_detail",
+        "linked_owner", "extension_request", "extension_detail", "consumption_request_reason",
         // The signed transaction.
         "transaction_id", "transaction_signed_date", "transaction_digest",
         "web_order_line_item_id", "product_id", "subscription_group_identifier", "type",

@@ -21,6 +21,7 @@ struct FactReader {
     private var provenances = ByteCache<Provenance?>(countMax: 16)
     private var types = ByteCache<NotificationType>(countMax: 256)
     private var subtypes = ByteCache<Subtype>(countMax: 256)
+    private var refundReasons = ByteCache<ConsumptionRequestReason>(countMax: 64)
     private var productTypes = ByteCache<ProductType>(countMax: 64)
     private var ownerships = ByteCache<Ownership>(countMax: 64)
     private var reasons = ByteCache<TransactionReason>(countMax: 64)
@@ -65,6 +66,9 @@ struct FactReader {
                 detail: detail ?? 0,
                 until: success == nil ? effectiveDate : nil
             )
+        }
+        if let reason = cached(&row, &refundReasons, { ConsumptionRequestReason($0) }) {
+            fact.consumptionRequestReason = reason
         }
         fact.transaction = transaction(&row)
         fact.renewal = renewal(&row)

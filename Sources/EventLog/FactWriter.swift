@@ -64,6 +64,7 @@ struct FactWriter {
         fields.uuid(fact.linkedOwner?.bits)
         fields.uuid(fact.extensionStep?.request.bits)
         fields.int32(fact.extensionStep?.detail)
+        text(fact.consumptionRequestReason?.description, "consumption_request_reason")
         if let transaction = fact.transaction, isKeepable(transaction) {
             write(transaction)
         } else {

@@ -42,6 +42,16 @@ public struct Fact: Hashable, Sendable {
         }
     }
     private var storedSubtype: Subtype?
+    /// Why the customer wishes for a refund, as `CONSUMPTION_REQUEST` says.
+    public var consumptionRequestReason: ConsumptionRequestReason? {
+        get { storedConsumptionReason.map { ConsumptionRequestReason($0.text) } }
+        set {
+            storedConsumptionReason = newValue.map { Symbol($0.description) }
+            unknowns.set(.consumptionReason, newValue?.unknownText != nil)
+        }
+    }
+    // Apple's spelling, since it is rare: four bytes that were there, where the word takes eight.
+    @Packed private(set) var storedConsumptionReason: Symbol?
     private(set) var storedTransaction = TransactionFact.none
     private(set) var storedRenewal = RenewalFact.none
     /// What kind of event it is.
@@ -132,7 +142,7 @@ public struct Fact: Hashable, Sendable {
     }
 
     /// Whether a value is there that this program does not know: a notification's type or subtype,
-    /// a status, or one of the transaction's words.
+    /// a status, why a refund is wished for, or one of the transaction's words.
     var hasUnknownValue: Bool { !unknowns.isEmpty || !storedTransaction.unknowns.isEmpty }
 }
 
@@ -301,6 +311,7 @@ struct UnknownValues: OptionSet, Hashable, Sendable {
     static let type = UnknownValues(rawValue: 1)
     static let subtype = UnknownValues(rawValue: 2)
     static let status = UnknownValues(rawValue: 4)
+    static let consumptionReason = UnknownValues(rawValue: 8)
     static let offer = UnknownValues(rawValue: 1)
     static let ownership = UnknownValues(rawValue: 2)
     static let reason = UnknownValues(rawValue: 4)

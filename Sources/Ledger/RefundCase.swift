@@ -24,6 +24,8 @@ public struct RefundCase: Hashable, Sendable {
     public var lastAskedAt: Timestamp
     /// How often Apple asked.
     public var requests: Int32 = 1
+    /// Why the customer wishes for it, as the last request says that says so.
+    public var reason: ConsumptionRequestReason?
     /// The event by which Apple first asked.
     public var position: Int64
     /// What became of it; nil while nothing is known.

@@ -177,6 +177,38 @@ public enum Subtype: OpenVocabulary {
     }
 }
 
+/// Why a customer wishes for a refund (`consumptionRequestReason`).
+///
+/// Apple: appstoreservernotifications/consumptionrequestreason.
+public enum ConsumptionRequestReason: OpenVocabulary {
+    /// Apple's value of that name.
+    case unintendedPurchase
+    /// Apple's value of that name.
+    case fulfillmentIssue
+    /// Apple's value of that name.
+    case unsatisfiedWithPurchase
+    /// Apple's value of that name.
+    case legal
+    /// Apple's value of that name.
+    case other
+    /// A value that this program does not know yet.
+    case unknown(Symbol)
+
+    /// The values known to this program, with Apple's spelling.
+    public static let known: [(text: String, value: ConsumptionRequestReason)] = [
+        ("UNINTENDED_PURCHASE", .unintendedPurchase),
+        ("FULFILLMENT_ISSUE", .fulfillmentIssue),
+        ("UNSATISFIED_WITH_PURCHASE", .unsatisfiedWithPurchase),
+        ("LEGAL", .legal),
+        ("OTHER", .other),
+    ]
+
+    /// The text of an unknown value.
+    public var unknownText: Symbol? {
+        if case .unknown(let text) = self { text } else { nil }
+    }
+}
+
 /// How a customer came to a transaction (`inAppOwnershipType`).
 ///
 /// Apple: appstoreserverapi/inappownershiptype.

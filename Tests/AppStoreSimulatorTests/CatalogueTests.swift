@@ -29,7 +29,7 @@ import Testing
         (.wonBack, 40), (.extended, 40), (.graceDateMissing, 25), (.graceDatePersisted, 25),
         (.crossgradedUnannounced, 80), (.changedUnannounced, 50), (.upgradeReadAgain, 120),
         (.refundedUpgraded, 8), (.tokenReplaced, 60), (.statusRead, 100), (.historyRead, 60),
-        (.consumptionRepeated, 60), (.unknownOwnership, 20),
+        (.consumptionRepeated, 60), (.unknownReason, 25), (.unknownOwnership, 20),
     ])
     func rareThingsHappenOftenEnough(_ event: LifeEvent, _ least: Int) {
         let count = Self.lives.reduce(0) { $0 + $1.events.count { $0 == event } }

@@ -19,6 +19,9 @@ extension Fact {
         if notice.form == .data {
             notificationType = NotificationType(notice.type)
             subtype = notice.subtype.map { Subtype($0) }
+            consumptionRequestReason = notice.consumptionRequestReason.map {
+                ConsumptionRequestReason($0)
+            }
         }
         signedAt = signed
         status = notice.status.map { Int32($0) }

@@ -20,6 +20,7 @@ struct FactTests {
         fact.extensionAnswer = ExtensionAnswer(success: true, effectiveDate: at(3))
         fact.linkedOwner = UniqueID(bits: 99)
         fact.extensionStep = ExtensionStep(request: UniqueID(bits: 98), detail: 97)
+        fact.consumptionRequestReason = .unsatisfiedWithPurchase
         var transaction = TransactionFact(
             transactionID: AppleID("2000000000000001"),
             signedDate: at(4),

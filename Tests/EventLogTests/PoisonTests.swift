@@ -127,6 +127,7 @@ struct PoisonTests {
         var event = Sample.notification(stream: "1", uuid: "a")
         event.notificationType = "NEW\0TYPE"
         event.fact?.notificationType = NotificationType("NEW\0TYPE")
+        event.fact?.consumptionRequestReason = ConsumptionRequestReason("NO\0NE")
         event.fact?.transaction?.storefront = Symbol("D\0U")
         event.fact?.transaction?.expiresDate = Timestamp(milliseconds: 400_000_000_000_000)
         event.fact?.renewal = RenewalFact(signedDate: Timestamp(milliseconds: -5), digest: 1)
@@ -135,8 +136,8 @@ struct PoisonTests {
         #expect(
             rows.textArray(0, 0) == [
                 "notification_type:not_representable", "notification_type:not_representable",
-                "expires_date:out_of_range", "storefront:not_representable",
-                "renewal_signed_date:out_of_range",
+                "consumption_request_reason:not_representable", "expires_date:out_of_range",
+                "storefront:not_representable", "renewal_signed_date:out_of_range",
             ]
         )
         #expect(try LogReader(log.connect()).evidence(at: 1)?.received == event.received)

@@ -80,7 +80,8 @@ import Testing
         #expect(
             json.text.contains(
                 #""refund_request":{"requested_at":"2025-10-18T08:53:20.000Z","#
-                    + #""answer_by":"2025-10-19T08:53:20.000Z","decision":"declined"}"#
+                    + #""answer_by":"2025-10-19T08:53:20.000Z","decision":"declined","#
+                    + #""reason":null}"#
             )
         )
         // What was known before the decision came.

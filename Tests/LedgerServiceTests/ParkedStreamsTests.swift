@@ -22,7 +22,9 @@ import Testing
     }
 
     private func repair(_ stream: String) throws {
-        try log.connection.execute("update ledger.fact set decoder = 1 where stream = '\(stream)'")
+        try log.connection.execute(
+            "update ledger.fact set decoder = \(FactSource.current.version) where stream = '\(stream)'"
+        )
     }
 
     @Test func aParkedStreamIsListedWithItsAppAndReason() throws {

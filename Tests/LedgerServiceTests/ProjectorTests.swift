@@ -78,7 +78,9 @@ import Testing
         try log.appendLives(3)
         try log.connection.execute("update ledger.fact set decoder = 99 where stream = '700002'")
         try Projector(log.connection).project()
-        try log.connection.execute("update ledger.fact set decoder = 1 where stream = '700002'")
+        try log.connection.execute(
+            "update ledger.fact set decoder = \(FactSource.current.version) where stream = '700002'"
+        )
         try log.append([
             log.event(
                 "700002",

@@ -174,6 +174,11 @@ private struct Source {
         if random.isOne(in: 20) { fact.signedAt = nil }
         if random.isOne(in: 2) { fact.status = Int32(number(in: 1...5)) }
         if random.isOne(in: 40) { fact.status = 9 }
+        if fact.notificationType == .consumptionRequest {
+            // By the status, so that requests of one instant differ.
+            let reasons: [ConsumptionRequestReason?] = [nil, .legal, .other, .unknown("SHINY")]
+            fact.consumptionRequestReason = reasons[Int(fact.status ?? 0) % 4]
+        }
         if !random.isOne(in: 3) { fact.transaction = transaction(at) }
         if random.isOne(in: 2) { fact.renewal = renewal(at) }
         return fact

@@ -58,6 +58,7 @@ import Testing
                 transaction?.ownership?.unknownText, transaction?.reason?.unknownText,
                 transaction?.revocationType?.unknownText, transaction?.productType?.unknownText,
                 transaction?.offerDiscountType?.unknownText,
+                fact.consumptionRequestReason?.unknownText,
             ]
             let isOdd =
                 words.contains { $0 != nil } || !(1...5).contains(fact.status ?? 1)

@@ -6,7 +6,7 @@ public import Ledger
 /// decodes to, so that stored facts of an older decoder are read from their evidence again.
 public enum FactDecoder {
     /// The version of this decoder.
-    public static let version: Int16 = 1
+    public static let version: Int16 = 2
 
     /// What a payload decodes to.
     public struct Decoded: Hashable, Sendable {
@@ -175,6 +175,10 @@ public enum FactDecoder {
         if form == nil { decoded.isUnrecognised = true }
         guard var data = reader.object("data", "data") else { return }
         fact.status = data.code("status", "status", known: 1...5)
+        fact.consumptionRequestReason = data.word(
+            "consumptionRequestReason",
+            "consumption_request_reason"
+        )
         reader.take(data)
     }
 

@@ -32,7 +32,7 @@ enum EventOrder {
         // Texts are only compared where something differs, which is rare: an event told twice is not.
         guard
             a.kind != b.kind || a.notificationType != b.notificationType || a.subtype != b.subtype
-                || a.status != b.status
+                || a.status != b.status || a.storedConsumptionReason != b.storedConsumptionReason
         else { return left.position < right.position }
         let (rankA, rankB) = (rank(a), rank(b))
         if rankA != rankB { return rankA < rankB }
@@ -119,6 +119,7 @@ enum EventOrder {
     /// Orders facts that agree in all else, by what they say; text order, never symbol numbers.
     private static func rank(_ fact: Fact) -> String {
         "\(fact.kind)/\(fact.notificationType?.description ?? "")/"
-            + "\(fact.subtype?.description ?? "")/\(fact.status ?? 0)"
+            + "\(fact.subtype?.description ?? "")/\(fact.status ?? 0)/"
+            + "\(fact.storedConsumptionReason?.text ?? "")"
     }
 }

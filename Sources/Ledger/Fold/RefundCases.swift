@@ -11,11 +11,20 @@ enum RefundCases {
         var position: Int64
         /// When a version of the charge says that it was taken back; nil for a notification.
         var revokedAt: Timestamp?
+        /// Why the customer wishes for it, as Apple spells it.
+        var reason: Symbol?
 
-        /// At one instant the request comes first, since nothing is decided that was not asked for.
+        /// At one instant the request comes first, since nothing is decided that was not asked for;
+        /// of two reasons the later one in the alphabet counts.
         static func precedes(_ left: Word, _ right: Word) -> Bool {
             if left.at != right.at { return left.at < right.at }
             if left.rank != right.rank { return left.rank < right.rank }
+            if left.reason != right.reason {
+                guard let before = left.reason, let after = right.reason else {
+                    return left.reason == nil
+                }
+                return before.text < after.text
+            }
             return left.position < right.position
         }
 
@@ -67,11 +76,13 @@ enum RefundCases {
                     transactionID: word.transactionID,
                     askedAt: word.at,
                     lastAskedAt: word.at,
+                    reason: word.reason.map { ConsumptionRequestReason($0.text) },
                     position: word.position
                 )
             )
             return
         }
+        if let reason = word.reason { cases[place].reason = ConsumptionRequestReason(reason.text) }
         // The same request told twice counts once.
         guard cases[place].lastAskedAt < word.at else { return }
         cases[place].lastAskedAt = word.at
@@ -89,7 +100,7 @@ enum RefundCases {
             position: head.position
         )
         switch events[place].fact.notificationType {
-        case .consumptionRequest: return word
+        case .consumptionRequest: word.reason = events[place].fact.storedConsumptionReason
         case .refundDeclined: word.decision = .declined
         case .refund: word.decision = .refunded
         default:

@@ -24,6 +24,7 @@ extension Explanation {
             json.member("requested_at", refund.requestedAt)
             json.member("answer_by", refund.answerBy)
             json.member("decision", refund.decision)
+            json.member("reason", refund.reason)
             json.endObject()
         } else {
             json.null()
@@ -124,7 +125,8 @@ extension Explanation {
 extension Explanation.Refund {
     /// What is known of it in one line.
     var sentence: String {
-        let asked = "Apple asked on \(requestedAt) about a refund"
+        let why = reason.map { ", for the reason \($0)" } ?? ""
+        let asked = "Apple asked on \(requestedAt) about a refund\(why)"
         guard let decision else { return "\(asked); an answer is of use until \(answerBy)." }
         return "\(asked); it was \(decision)."
     }

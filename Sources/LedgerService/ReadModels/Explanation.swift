@@ -31,12 +31,20 @@ public struct Explanation: Hashable, Sendable {
         public var answerBy: Timestamp
         /// What became of it: `declined` or `refunded`; nil while nothing is known.
         public var decision: String?
+        /// Why the customer wishes for it, in Apple's words, if Apple says so.
+        public var reason: String?
 
-        init?(_ requestedAt: Timestamp?, _ answerBy: Timestamp?, _ decision: String?) {
+        init?(
+            _ requestedAt: Timestamp?,
+            _ answerBy: Timestamp?,
+            _ decision: String?,
+            _ reason: String?
+        ) {
             guard let requestedAt, let answerBy else { return nil }
             self.requestedAt = requestedAt
             self.answerBy = answerBy
             self.decision = decision
+            self.reason = reason
         }
     }
 
@@ -124,7 +132,8 @@ public struct Explanation: Hashable, Sendable {
         refund = Refund(
             subscription.timestamp("refund_requested_at"),
             subscription.timestamp("refund_answer_by"),
-            subscription.text("refund_decision")
+            subscription.text("refund_decision"),
+            subscription.text("refund_request_reason")
         )
     }
 
@@ -144,7 +153,8 @@ public struct Explanation: Hashable, Sendable {
             select s.anomalies,
                 exists (select from ledger.mark m where m.stream = $1 and m.app_id = $2),
                 (select p.error from read_model.parked p where p.stream = $1 and p.app_id = $2),
-                s.refund_requested_at, s.refund_answer_by, s.refund_decision
+                s.refund_requested_at, s.refund_answer_by, s.refund_decision,
+                s.refund_request_reason
             from (values (true)) as one
             left join read_model.subscription s
                 on s.stream = $1 and s.app_id = $2 and s.generation = (
@@ -152,7 +162,12 @@ public struct Explanation: Hashable, Sendable {
             """,
             binds
         )
-        refund = Refund(more.timestamp(0, 3), more.timestamp(0, 4), more.text(0, 5))
+        refund = Refund(
+            more.timestamp(0, 3),
+            more.timestamp(0, 4),
+            more.text(0, 5),
+            more.text(0, 6)
+        )
         anomalies = more.textArray(0, 0) ?? []
         isStale = more.bool(0, 1) ?? false
         parked = more.text(0, 2)
