@@ -121,6 +121,7 @@ import Testing
             select count(*) from ledger.fact
             where notification_type = 'LOYALTY_CREDIT' or subtype = 'SIDEGRADE'
                 or status not between 1 and 5 or in_app_ownership_type = 'ORGANIZATION'
+                or consumption_request_reason = 'GIFT_NOT_WANTED'
             """
         ).int(0, 0)
         #expect(report.unrecognised > 200)
