@@ -92,6 +92,7 @@ import Testing
         for (first, good, over) in [
             (0, 20 * hour, 26 * hour), (12 * hour, 20 * hour, 30 * hour),
             (24 * hour - 60_000, 24 * hour + 180_000, 25 * hour),
+            (24 * hour - 60_000, 24 * hour + 239_000, 24 * hour + 240_000),
         ] as [(Int64, Int64, Int64)] {
             let line = try Line()
             let verifier = try line.verifier()

@@ -21,9 +21,10 @@ public final class ChainRate: Sendable {
     }
 
     /// Takes one; false when none is left for now.
-    func take() -> Bool {
+    func take(at now: ContinuousClock.Instant = .now) -> Bool {
         state.withLock { state in
-            let now = ContinuousClock.now
+            // Somebody later may have been here first.
+            let now = max(now, state.at)
             let gained = (now - state.at) / .seconds(1) * perSecond
             state.at = now
             state.left = min(burst, state.left + gained)
