@@ -37,8 +37,14 @@ public struct TrustAnchors: Sendable {
     /// The roots that were added, in order.
     public private(set) var added: [Anchor] = []
 
+    /// The roots that are known by their fingerprints alone; tests know another one.
+    private let known: [(fingerprint: [UInt8], name: String)]
+
     /// Apple's roots alone.
-    public init() {}
+    public init() { self.init(known: Self.builtIn) }
+
+    /// Other roots in the place of Apple's, for tests of what is done with those.
+    init(known: [(fingerprint: [UInt8], name: String)]) { self.known = known }
 
     /// Adds roots that vouch for Production too, for measurements in databases of made-up data.
     ///
@@ -65,7 +71,7 @@ public struct TrustAnchors: Sendable {
                 )
             }
             let isKnown =
-                Self.builtInName(certificate.fingerprint) != nil
+                knownName(certificate.fingerprint) != nil
                 || added.contains { $0.certificate.fingerprint == certificate.fingerprint }
             if !isKnown {
                 added.append(Anchor(certificate: certificate, name: name, isBuiltIn: false))
@@ -93,15 +99,15 @@ public struct TrustAnchors: Sendable {
     /// only where it is one of Apple's roots.
     func candidates(issuerOf intermediate: Certificate, third: Certificate) -> [Anchor] {
         var candidates: [Anchor] = []
-        if let name = Self.builtInName(third.fingerprint) {
+        if let name = knownName(third.fingerprint) {
             candidates.append(Anchor(certificate: third, name: name, isBuiltIn: true))
         }
         candidates += added.filter { $0.certificate.subject == intermediate.issuer }
         return candidates
     }
 
-    private static func builtInName(_ fingerprint: [UInt8]) -> String? {
-        builtIn.first { $0.fingerprint == fingerprint }?.name
+    private func knownName(_ fingerprint: [UInt8]) -> String? {
+        known.first { $0.fingerprint == fingerprint }?.name
     }
 
     private static func certificates(
