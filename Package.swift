@@ -72,6 +72,7 @@ let package = Package(
                 .embedInCode("Entitlement/entitlement_tables.sql"),
                 .embedInCode("Entitlement/entitlement_views.sql"),
                 .embedInCode("Entitlement/entitlement_owners.sql"),
+                .embedInCode("Entitlement/entitlement_refund_reason.sql"),
                 .embedInCode("BillingRecovery/billing_recovery_tables.sql"),
                 .embedInCode("BillingRecovery/billing_recovery_views.sql"),
                 .embedInCode("ExtensionAudit/extension_comments.sql"),

@@ -33,6 +33,12 @@ public enum Catalogue {
             sql: PackageResources.entitlement_owners_sql
         ),
         Definition(
+            projection: Entitlement.name,
+            number: 4,
+            name: "entitlement_refund_reason",
+            sql: PackageResources.entitlement_refund_reason_sql
+        ),
+        Definition(
             projection: BillingRecovery.name,
             number: 1,
             name: "billing_recovery_tables",

@@ -46,7 +46,6 @@ create table read_model.subscription (
     refund_requested_at timestamptz,
     refund_answer_by timestamptz,
     refund_decision text,
-    refund_request_reason text,
     primary key (stream, app_id, generation)
 ) partition by list (generation);
 
@@ -58,8 +57,6 @@ comment on column read_model.subscription.refund_answer_by is
     'Twelve hours after Apple last asked about it.';
 comment on column read_model.subscription.refund_decision is
     'What became of it: declined or refunded; null while nothing is known.';
-comment on column read_model.subscription.refund_request_reason is
-    'Why the customer wishes for it, in Apple''s words, as the last request says that says so.';
 
 create table read_model.entitlement_interval (
     generation integer not null,
