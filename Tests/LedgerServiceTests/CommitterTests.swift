@@ -103,6 +103,29 @@ import Testing
         #expect(committer.measures.batchSize.snapshot.count < 480, "they were gathered")
     }
 
+    /// With a step this long all of it would be in a transaction each, if none waited.
+    @Test(arguments: [1, Int.max])
+    func wherePeopleComeInNumbersTheNextBatchIsGivenTimeToGrow(from gatherFrom: Int) throws {
+        var limits = Committer.Limits()
+        limits.gatherFrom = gatherFrom
+        limits.gatherStep = .seconds(2)
+        let committer = Committer(limits: limits, connect: fixture.connect) {}
+        defer { committer.stop() }
+        let heard = Heard()
+        _ = committer.submit(admission("first"), completion: heard.hear("first"))
+        heard.wait(for: 1)
+        for number in 0..<5 {
+            let key = "later-\(number)"
+            _ = committer.submit(admission(key), completion: heard.hear(key))
+            // Without a wait each is answered before the next one comes.
+            if gatherFrom == Int.max { heard.wait(for: 1) } else { usleep(20_000) }
+        }
+        if gatherFrom == 1 { heard.wait(for: 5) }
+        #expect(heard.outcomes.count == 6)
+        let batches = committer.measures.batchSize.snapshot.count
+        #expect(batches == (gatherFrom == 1 ? 2 : 6))
+    }
+
     @Test func productionGoesFirstAndSandboxIsNotForgotten() throws {
         // The session opens only when all have been handed over.
         let gate = DispatchSemaphore(value: 0)

@@ -101,6 +101,18 @@ import Testing
         #expect(Self.json(explanation).contains(#""decision":null,"reason":null}"#))
     }
 
+    /// Apple's words are anybody's words to a terminal: they neither steer it nor make lines.
+    @Test func aReasonCannotPretendToBeALineOfItsOwn() throws {
+        let sample = try Self.told(["NEW\u{1B}[2J\u{9B}1m\u{202E}\nAt 2026-01-01: access"])
+        try Projector(sample.database.connect()).project()
+        let text = try Self.explanation(sample).text
+        #expect(
+            text.contains("NEW\u{FFFD}[2J\u{FFFD}1m\u{FFFD}\u{FFFD}At 2026-01-01: access;")
+        )
+        #expect(!text.split(separator: "\n").contains { $0.hasPrefix("At 2026") })
+        #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 })
+    }
+
     /// As a ledger of an older program is: its rows have no reason, and say which decoder made them.
     @Test func rowsOfAnOlderDecoderAreReadFromTheirEvidence() throws {
         let sample = try Self.told(["FULFILLMENT_ISSUE"])

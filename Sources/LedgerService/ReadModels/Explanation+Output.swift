@@ -108,7 +108,8 @@ extension Explanation {
         for event in events {
             lines.append("  \(deciding.contains(event.position) ? "*" : " ") \(event.line)")
         }
-        return lines.joined(separator: "\n") + "\n"
+        // Types, products and reasons are Apple's words, so that none of them ends a line.
+        return lines.map { printable($0) + "\n" }.joined()
     }
 
     private var heading: String {

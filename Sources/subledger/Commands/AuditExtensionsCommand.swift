@@ -53,14 +53,14 @@ enum AuditExtensionsCommand {
             "reason"
         )
         var json = JSONWriter(pretty: true)
-        if arguments.has("--csv") { try output.line(csvLine(ExtensionAuditRow.names)) }
+        if arguments.has("--csv") { try output.line(CommaSeparated.line(ExtensionAuditRow.names)) }
         json.beginArray()
         var place: ExtensionQuery.Place?
         while true {
             let rows = try query.rows(after: place, limit: pageCount, connection)
             for row in rows {
                 if arguments.has("--csv") {
-                    try output.line(csvLine(row.fields))
+                    try output.line(CommaSeparated.line(row.fields))
                 } else if arguments.has("--json") {
                     row.write(to: &json)
                 } else {

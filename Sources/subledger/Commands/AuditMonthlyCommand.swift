@@ -51,8 +51,8 @@ enum AuditMonthlyCommand {
             json.endArray()
             try output.line(json.text)
         } else if arguments.has("--csv") {
-            try output.line(csvLine(ExtensionMonth.names))
-            for row in rows { try output.line(csvLine(row.words + row.counts)) }
+            try output.line(CommaSeparated.line(ExtensionMonth.names))
+            for row in rows { try output.line(CommaSeparated.line(row.words + row.counts)) }
         } else {
             try show(rows, query, to: output)
         }

@@ -236,7 +236,7 @@ enum BenchCommands {
     }
 
     /// Says what is done next.
-    static func say(_ step: String) { printError(Terminal.dim("bench: \(step)")) }
+    static func say(_ step: String) { printError("bench: \(step)", isDimmed: true) }
 
     /// Runs `body` with an empty, migrated database on the embedded server.
     static func inScratchDatabase(_ body: (Sessions, Output) throws -> Void) throws {

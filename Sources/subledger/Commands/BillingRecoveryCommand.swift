@@ -101,9 +101,9 @@ enum BillingRecoveryCommand {
             return try output.line(count == 0 ? "]" : "\n]")
         }
         if arguments.has("--csv") {
-            try output.line(csvLine(BillingTroubleTable.csvNames))
+            try output.line(CommaSeparated.line(BillingTroubleTable.csvNames))
             return try query.forEach(connection) {
-                try output.line(csvLine(BillingTroubleTable.csvFields($0)))
+                try output.line(CommaSeparated.line(BillingTroubleTable.csvFields($0)))
             }
         }
         var table = BillingTroubleTable()
@@ -134,8 +134,8 @@ enum BillingRecoveryCommand {
         if arguments.has("--json") {
             try output.line(json(rows))
         } else if arguments.has("--csv") {
-            try output.line(csvLine(RecoveryRate.names))
-            for row in rows { try output.line(csvLine(row.fields.map(\.value))) }
+            try output.line(CommaSeparated.line(RecoveryRate.names))
+            for row in rows { try output.line(CommaSeparated.line(row.fields.map(\.value))) }
         } else {
             try output.table(table(rows))
             try output.line()

@@ -59,8 +59,8 @@ enum ChurnCommand {
             json.endObject()
             try output.line(json.text)
         } else if arguments.has("--csv") {
-            try output.line(csvLine(subscribers.names))
-            for row in subscribers.rows { try output.line(csvLine(row)) }
+            try output.line(CommaSeparated.line(subscribers.names))
+            for row in subscribers.rows { try output.line(CommaSeparated.line(row)) }
         } else {
             try show(subscribers, value, query, to: output)
         }

@@ -37,14 +37,14 @@ enum DifferenceReport {
         let isJSON = arguments.has("--json")
         let isCSV = arguments.has("--csv")
         if isJSON { try output.write("{\"differences\":[") }
-        if isCSV { try output.line(csvLine(names)) }
+        if isCSV { try output.line(CommaSeparated.line(names)) }
         let bar = ProgressBar("compare", unit: "subscriptions")
         func tell(_ difference: AccessDifference) throws {
             if isJSON {
                 try output.write(count == 0 ? "\n" : ",\n")
                 try output.write(json(difference))
             } else if isCSV {
-                try output.line(csvLine(fields(difference)))
+                try output.line(CommaSeparated.line(fields(difference)))
             } else if shown.count < shownMax {
                 shown.append(difference)
             }

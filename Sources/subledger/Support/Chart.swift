@@ -30,18 +30,6 @@ func barChart(_ counts: [(label: String, count: Int)], width: Int) -> [String] {
     }
 }
 
-/// One line of comma-separated values (RFC 4180); nil is an empty field.
-func csvLine(_ fields: [String?]) -> String {
-    fields.map { field in
-        guard let field else { return "" }
-        guard field.contains(where: { ",\"\r\n".contains($0) }) else { return field }
-        return "\""
-            + field.split(separator: "\"", omittingEmptySubsequences: false)
-            .joined(separator: "\"\"") + "\""
-    }
-    .joined(separator: ",")
-}
-
 /// An amount in milliunits for people, `9.99 USD`; a dash where there is none.
 func amountText(_ milliunits: Int64?, _ currency: String?) -> String {
     guard let milliunits else { return "–" }

@@ -121,7 +121,7 @@ final class Database {
     static func embedded(directory: String) throws -> EmbeddedServer {
         try EmbeddedServer.open(directory: directory) { step in
             // Only a person waits and wonders; a log would be full of it.
-            if Terminal.isError { printError(Terminal.dim("subledger: \(step)")) }
+            if Terminal.isError { printError("subledger: \(step)", isDimmed: true) }
         }
     }
 }

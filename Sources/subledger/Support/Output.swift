@@ -68,7 +68,13 @@ final class Output {
 struct OutputClosed: Error {}
 
 /// Writes a text to standard error, whatever becomes of it.
-func printError(_ text: String) {
-    let bytes = Array("\(text)\n".utf8)
+///
+/// - Parameters:
+///   - text: one line or several, of which nothing but its ends is acted upon by a terminal.
+///   - isDimmed: whether it is of less weight than others, and shown so where a terminal can.
+func printError(_ text: String, isDimmed: Bool = false) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    let plain = lines.map { printable(String($0)) }.joined(separator: "\n")
+    let bytes = Array("\(isDimmed ? Terminal.dimError(plain) : plain)\n".utf8)
     _ = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(2, $0.baseAddress, $0.count) }
 }

@@ -19,10 +19,12 @@ enum Terminal {
         return 120
     }
 
-    /// Whether colours and bold are shown: on a terminal unless `NO_COLOR` or a dumb one says no.
-    static var showsStyles: Bool {
-        isOutput && environment("NO_COLOR") == nil && environment("TERM") != "dumb"
+    /// Whether a terminal shows colours and bold: unless `NO_COLOR` or a dumb one says no.
+    private static var hasStyles: Bool {
+        environment("NO_COLOR") == nil && environment("TERM") != "dumb"
     }
+
+    private static var showsStyles: Bool { isOutput && hasStyles }
 
     /// The text in bold where styles are shown.
     static func bold(_ text: String) -> String {
@@ -30,9 +32,12 @@ enum Terminal {
     }
 
     /// The text in a faint colour where styles are shown.
-    static func dim(_ text: String) -> String {
-        showsStyles ? "\u{1B}[2m\(text)\u{1B}[0m" : text
-    }
+    static func dim(_ text: String) -> String { showsStyles ? faint(text) : text }
+
+    /// The text in a faint colour where standard error shows styles.
+    static func dimError(_ text: String) -> String { isError && hasStyles ? faint(text) : text }
+
+    private static func faint(_ text: String) -> String { "\u{1B}[2m\(text)\u{1B}[0m" }
 }
 
 /// The value of an environment variable, nil when it is unset or empty.
@@ -40,16 +45,6 @@ func environment(_ name: String) -> String? {
     guard let value = unsafe getenv(name) else { return nil }
     let text = unsafe String(cString: value)
     return text.isEmpty ? nil : text
-}
-
-/// A text from outside without what a terminal would act on.
-func printable(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
-        let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
-        result.unicodeScalars.append(isControl ? "\u{FFFD}" : scalar)
-    }
-    return result
 }
 
 /// Waits.

@@ -1,3 +1,5 @@
+internal import LedgerService
+
 /// Rows under headings, aligned for a person's eye.
 struct TextTable {
     /// A column.
