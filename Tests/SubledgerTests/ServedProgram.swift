@@ -23,6 +23,11 @@ final class ServedProgram {
         var reason: String? { object["reason"] as? String }
     }
 
+    /// What a program writes, as it comes.
+    private final class Text: Sendable {
+        let all = Mutex("")
+    }
+
     let folder: WorkingFolder
     let database: TestDatabase
     private let isDurable: Bool
@@ -30,6 +35,7 @@ final class ServedProgram {
     private(set) var process = Process()
     private(set) var port = 0
     private var errors = Pipe()
+    private let written = Text()
 
     /// Simulated notifications, a migrated database, and the service running on them.
     init(on server: TestServer, subscriptions: Int) throws {
@@ -81,9 +87,19 @@ final class ServedProgram {
         let line = text.split(separator: "\n").first { $0.contains("\"listening\"") } ?? ""
         let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
         port = object?["port"] as? Int ?? 0
-        // Nobody reads the rest: it must not fill the pipe.
-        errors.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
+        // The rest must not fill the pipe.
+        errors.fileHandleForReading.readabilityHandler = { [written] file in
+            let more = String(decoding: file.availableData, as: UTF8.self)
+            if more.isEmpty { file.readabilityHandler = nil }
+            written.all.withLock { $0 += more }
+        }
     }
+
+    /// What it has written to its log since it listens.
+    var log: String { written.all.withLock { $0 } }
+
+    /// Has it read again what it reads on SIGHUP.
+    func hangUp() { _ = Glibc.kill(process.processIdentifier, SIGHUP) }
 
     /// Ends it as a power cut would.
     func kill() {
