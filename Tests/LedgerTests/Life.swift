@@ -34,6 +34,23 @@ struct Life {
         add(fact)
     }
 
+    /// What Apple's server answers when it is asked, beside every notification.
+    mutating func read(
+        at: Timestamp,
+        status: Int32? = nil,
+        _ transaction: TransactionFact? = nil,
+        _ renewal: RenewalFact? = nil,
+        provenance: Provenance = .jws
+    ) {
+        var fact = Fact(kind: .subscriptionStatus, provenance: provenance, factAt: at)
+        fact.status = status
+        fact.transaction = transaction
+        fact.transaction?.signedDate = at
+        fact.renewal = renewal
+        fact.renewal?.signedDate = at
+        add(fact)
+    }
+
     /// A fact as it is.
     mutating func add(_ fact: Fact) {
         events.append(Event(position: Int64(events.count + 1), fact: fact))

@@ -391,8 +391,8 @@ extension History {
         timeline.last { $0.from <= instant }?.state
     }
 
-    /// The owner at an instant.
+    /// The owner at an instant; each follows on the one before, and the last one stays.
     fileprivate func owner(at instant: Timestamp) -> UniqueID? {
-        ownership.last { $0.from <= instant && ($0.until.map { instant < $0 } ?? true) }?.owner
+        ownership.last { $0.from <= instant }?.owner
     }
 }

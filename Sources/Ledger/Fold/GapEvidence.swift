@@ -19,7 +19,7 @@ struct GapEvidence {
     private(set) var expired: Marker?
     /// When a failure that only renewal info told of was over.
     private var impliedEnd: Timestamp?
-    /// Apple's last status, where no renewal info was signed.
+    /// Apple's last status; nil where renewal info was signed, which says more.
     private var status: StatusRecord?
     private let since: Timestamp
     private let cut: Timestamp?
@@ -131,15 +131,14 @@ struct GapEvidence {
         {
             impliedEnd = registers.renewals[renewal].at
         }
-        guard failure == nil, renewal == nil, let status, status.status == 3 || status.status == 4
-        else { return }
+        guard let status, status.status == 3 || status.status == 4 else { return }
         failure = Failure(at: status.at, position: status.position, isImplied: true)
         if status.status == 4 { graceFailure = failure }
     }
 
     /// Whether Apple said that the subscription is over.
     var isOver: Bool {
-        expired != nil || intent != nil || (renewal == nil && status?.status == 2)
+        expired != nil || intent != nil || status?.status == 2
     }
 
     /// Whether a renewal may still come.
@@ -193,7 +192,7 @@ struct GapEvidence {
         _ gap: Gap
     ) -> Timestamp? {
         let first = impliedEnd.flatMap { $0 >= instant ? $0 : nil }
-        for place in registers.markers.range(since: max(since, instant), before: cut)
+        for place in registers.markers.range(since: instant, before: cut)
         where counts(place, registers, gap) {
             if case .failed(grace: true) = registers.markers[place].kind { continue }
             let at = registers.markers[place].at
@@ -208,7 +207,7 @@ struct GapEvidence {
         _ registers: borrowing Registers,
         _ gap: Gap
     ) -> Timestamp? {
-        for place in registers.markers.range(since: max(since, instant), before: cut)
+        for place in registers.markers.range(since: instant, before: cut)
         where counts(place, registers, gap) {
             if case .graceEnded = registers.markers[place].kind {
                 return registers.markers[place].at
@@ -224,12 +223,9 @@ struct GapEvidence {
         _ events: Events
     ) -> Int? {
         var best: Int?
-        for place in registers.renewals.range(since: since, before: cut) {
+        for place in registers.renewals.range(since: instant, before: cut) {
             let source = registers.renewals[place].place
-            guard events[source].fact.storedRenewal.gracePeriodExpiresDate != nil,
-                registers.renewals[place].at >= instant
-                    || registers.renewals[place].signedDate >= instant
-            else { continue }
+            guard events[source].fact.storedRenewal.gracePeriodExpiresDate != nil else { continue }
             if let best, !registers.renewals[place].wins(over: registers.renewals[best], events) {
                 continue
             }
@@ -262,7 +258,7 @@ struct GapEvidence {
         } else if let intent {
             piece.state = .expired(ExpirationCause(intent: intent))
             if !isRenewalSigned { piece.confidence = .provisional }
-        } else if renewal == nil, let status, status.status == 2 {
+        } else if let status, status.status == 2 {
             piece.deciding.status = status.position
             piece.state = .expired(.other)
             if !status.isSigned { piece.confidence = .clock }
