@@ -299,6 +299,19 @@ import Testing
             in: folder.path
         )
         #expect(only.status == 0, "\(only.output)")
+        // As deploy/Caddyfile has it: how the service is doing is nobody's business outside.
+        let hidden = try HTTPServer(
+            configuration: configuration,
+            router: Router([Route(.get, "/healthz") { _ in .answer(fine) }])
+        )
+        defer { hidden.stop(within: .seconds(5)) }
+        let outside = try Subledger.run(
+            ["doctor", "--only-url", "--ca", "ca.pem"]
+                + ["--url", "https://127.0.0.1:\(hidden.port)"],
+            in: folder.path
+        )
+        #expect(outside.status == 0 && outside.output.contains("warn  ready"), "\(outside.output)")
+        #expect(outside.output.contains("→ ask the service itself"), "\(outside.output)")
         let wrong = try Subledger.run(
             ["doctor", "--only-url", "--url", "ftp://h"],
             in: folder.path

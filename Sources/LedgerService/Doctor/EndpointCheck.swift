@@ -51,7 +51,10 @@ package struct EndpointCheck {
     package func service(_ base: HTTPURL) -> [Diagnosis] {
         [
             alive(base, "endpoint"),
-            ask(base, "/readyz", "ready", expecting: 200) { "\(base.origin)/readyz answers \($0)" },
+            // Our own proxy keeps it from the world.
+            ask(base, "/readyz", "ready", expecting: 200, isHiddenByProxies: true) {
+                "\(base.origin)/readyz answers \($0)"
+            },
         ]
     }
 
@@ -64,12 +67,21 @@ package struct EndpointCheck {
         _ path: String,
         _ name: String,
         expecting wanted: Int,
+        isHiddenByProxies: Bool = false,
         _ finding: (Int) -> String
     ) -> Diagnosis {
         do throws(HTTPClientError) {
             var text = base.text
             while text.hasSuffix("/") { text.removeLast() }
             let answer = try client.send(HTTPClientRequest(.get, try HTTPURL(text + path)))
+            if isHiddenByProxies, answer.status == 404 {
+                return Diagnosis(
+                    name,
+                    .warn,
+                    finding(404) + ", as where a proxy hides it",
+                    remedy: "ask the service itself, such as --url http://127.0.0.1:8080"
+                )
+            }
             guard answer.status == wanted else {
                 return Diagnosis(
                     name,
