@@ -128,6 +128,37 @@ import Testing
         #expect(life.at(Life.day(47))?.state == .billingRetry)
     }
 
+    /// Of several statuses only the last says what is so.
+    @Test func aStatusThatCallsItOverLeavesNothingOfAFailureBeforeIt() {
+        var life = Self.paid(nil)
+        life.read(at: Life.day(31), status: 3)
+        #expect(life.at(Life.day(35))?.state == .billingRetry)
+        life.read(at: Life.day(40), status: 2)
+        #expect(life.at(Life.day(35))?.state == .expired(.other))
+        #expect(life.history.failures.isEmpty)
+    }
+
+    /// Lifecycle 0, rule 8: the status that Apple's server answers is not signed.
+    @Test(arguments: [(Provenance.jws, Confidence.confirmed), (.tls, .clock)])
+    func anEndThatOnlyTheStatusTellsIsAsCertainAsItsSignature(
+        _ provenance: Provenance,
+        _ confidence: Confidence
+    ) {
+        var life = Self.paid(nil)
+        life.read(at: Life.day(31), status: 2, provenance: provenance)
+        #expect(life.at(Life.day(32))?.state == .expired(.other))
+        #expect(life.at(Life.day(32))?.confidence == confidence)
+    }
+
+    /// Where EXPIRED never comes, the failure is what the end after the last retry goes back to.
+    @Test func anEndThatNoNewsTellsOfNamesTheFailure() {
+        var life = Self.paid(nil)
+        life.notify(.didFailToRenew, at: Life.day(30), Row.month())
+        #expect(life.at(Life.day(91))?.state == .expired(.billingRetry))
+        #expect(life.at(Life.day(91))?.confidence == .clock)
+        #expect(life.at(Life.day(91))?.deciding.marker == 2)
+    }
+
     // MARK: How long grace lasts
 
     /// Without a date grace lasted until its end was announced, but never longer than Apple's

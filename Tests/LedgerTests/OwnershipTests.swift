@@ -125,4 +125,56 @@ import Testing
         #expect(Self.conflicts(bought, receipt(Self.first)) == [])
         #expect(Self.owners(bought, receipt(Self.second)) == ["1 0"])
     }
+
+    /// One claim is enough to contradict, and the same owner told again contradicts nothing.
+    @Test func anOlderTransactionOfAnotherOwnerIsAConflictWithTheOnlyClaim() {
+        let renewed = Self.read(31, Self.month(2, 30, Self.second))
+        let older = Self.read(40, Self.month(1, 0, Self.first))
+        #expect(Self.owners(renewed, older) == ["2 30"])
+        #expect(Self.conflicts(renewed, older) == [2])
+        let again = Self.read(40, Self.month(2, 30, Self.second))
+        #expect(Self.conflicts(renewed, again) == [])
+    }
+
+    /// Of two tokens signed in one millisecond that of the version that counts stays.
+    @Test func ofTwoTokensOfOneInstantTheLaterInTheOrderStays() {
+        let short = Self.read(0, Self.month(1, 0, Self.first))
+        let long = Self.read(0, Row.month(1, 0, 31) { $0.appAccountToken = Self.second })
+        #expect(Self.owners(short, long) == ["2 0"])
+        #expect(Self.owners(long, short) == ["2 0"])
+    }
+
+    /// A link that Apple's token confirms from its very instant on is Apple's word.
+    @Test func aLinkOfThePurchasesOwnInstantGivesWayToTheSameToken() {
+        let bought = Self.read(9, Self.month(1, 0, Self.first))
+        #expect(Self.owners(Self.link(Self.first, 0), bought) == ["1 0"])
+        #expect(Self.owners(Self.link(Self.first, -1), bought) == ["(1 -1)"])
+    }
+
+    /// One fold serves many streams, and each has owners of its own.
+    @Test func theOwnersOfOneStreamDoNotShowInTheNext() {
+        let receipt = {
+            var fact = Self.read(0, Self.month(1, 0, Self.third))
+            fact.provenance = .receipt
+            return fact
+        }()
+        let streams = [
+            [Self.read(61, Self.month(3, 60, Self.first))],
+            [Self.read(31, Self.month(2, 30, Self.second))],
+            [Self.read(1, Self.month(1, 0, nil))],
+            [receipt],
+        ]
+        var fold = SubscriptionFold(rules: Life().rules)
+        for first in streams {
+            for second in streams {
+                for stream in [first, second] {
+                    let events = stream.map { Event(position: 1, fact: $0) }
+                    let history = fold.history(of: events)
+                    let token = stream[0].transaction?.appAccountToken
+                    #expect(history.ownership.map(\.owner) == [token].compactMap(\.self))
+                    #expect(history.anomalies.isEmpty)
+                }
+            }
+        }
+    }
 }

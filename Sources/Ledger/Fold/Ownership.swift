@@ -46,11 +46,11 @@ struct OwnershipBuilder: ~Copyable {
             return last >= 0 && claims[last].owner != token
         }
         latestStart = start
-        if last >= 0, !claims[last].isLinked, claims[last].owner == token { return false }
-        let current = claims.indices.last { !claims[$0].isLinked }
-        if let current, claims[current].owner == token { return false }
+        // No link comes after a token, so the last claim tells whether there is one.
+        let isOwned = last >= 0 && !claims[last].isLinked
+        if isOwned, claims[last].owner == token { return false }
         // The first token is the owner's from the purchase on, a change counts when signed.
-        let from = current == nil ? start : events[place].fact.storedTransaction.signedDate
+        let from = isOwned ? events[place].fact.storedTransaction.signedDate : start
         if last >= 0 { claims.removeAll { $0.isLinked && $0.from >= from } }
         claims.append(Claim(owner: token, from: from, position: head.position, isLinked: false))
         return false
