@@ -130,4 +130,21 @@ import Testing
         )
         #expect(try Self.only(silent).amount == amount)
     }
+
+    @Test func aFailureThatTheOnlyRenewalInfoTellsOfIsFound() throws {
+        var life = Life()
+        life.notify(.subscribed, .initialBuy, at: Life.t0, Row.month())
+        life.read(at: Life.day(33), Row.month(), Row.failing())
+        #expect(try Self.only(life).openedBy == 2)
+        // Nor does a later word that nothing fails hide it.
+        life.read(at: Life.day(34), Row.month(), Life.renewal())
+        #expect(try Self.only(life).openedBy == 2)
+    }
+
+    /// All that the log holds may be the failure itself.
+    @Test func aFailureOfWhichThereIsNoOtherNewsIsFound() throws {
+        var life = Life()
+        life.notify(.didFailToRenew, at: Life.day(30), Row.month())
+        #expect(try Self.only(life).openedAt == Life.day(30))
+    }
 }

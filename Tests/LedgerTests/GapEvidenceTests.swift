@@ -292,4 +292,17 @@ import Testing
         #expect(life.history.failures.first?.grace == nil)
         #expect(life.at(Life.day(30))?.state == .billingRetry)
     }
+
+    /// Lifecycle 1.2, `expirationIntent`: 5 names no cause, and neither does a number to come.
+    @Test(
+        arguments: [
+            (1, ExpirationCause.voluntary), (2, .billingRetry), (3, .priceIncrease),
+            (4, .productNotForSale), (5, .other), (6, .other),
+        ] as [(Int32, ExpirationCause)]
+    )
+    func theIntentNamesTheCauseOfTheEnd(_ intent: Int32, _ cause: ExpirationCause) {
+        var life = Self.paid()
+        life.read(at: Life.day(31), Row.month(), Self.ended(intent))
+        #expect(life.at(Life.day(31))?.state == .expired(cause))
+    }
 }

@@ -107,4 +107,42 @@ import Testing
         // What one stream left behind is not the next one's.
         #expect(fold.history(of: Self.paid().events).refundCases.isEmpty)
     }
+
+    /// Of two requests of one instant, one of which gives a reason, the one without opens the case.
+    @Test func aRequestWithoutAReasonComesBeforeOneOfTheSameInstantThatGivesOne() {
+        for isReasonFirst in [true, false] {
+            var life = Self.paid()
+            for hasReason in [isReasonFirst, !isReasonFirst] {
+                var fact = Fact(kind: .notification, provenance: .jws, factAt: Life.day(9))
+                fact.notificationType = .consumptionRequest
+                fact.signedAt = Life.day(9)
+                fact.transaction = Self.month()
+                fact.transaction?.signedDate = Life.day(9)
+                if hasReason { fact.consumptionRequestReason = .legal }
+                life.add(fact)
+            }
+            #expect(life.history.refundCases.map(\.position) == [isReasonFirst ? 3 : 2])
+            #expect(life.history.refundCases.map(\.reason) == [.legal])
+            #expect(life.history.refundCases.map(\.requests) == [1])
+        }
+    }
+
+    /// The notice may be lost; what the transaction says was taken back since the request decides,
+    /// where Apple signed it.
+    @Test(
+        arguments: [
+            (Provenance.jws, 9.0, RefundCase.Decision.refunded), (.jws, 8.9, nil),
+            (.receipt, 9, nil),
+        ] as [(Provenance, Double, RefundCase.Decision?)]
+    )
+    func aChargeThatWasTakenBackAtTheRequestIsRefunded(
+        _ provenance: Provenance,
+        _ revoked: Double,
+        _ decision: RefundCase.Decision?
+    ) {
+        var life = Self.paid()
+        life.notify(.consumptionRequest, at: Life.day(9), Self.month())
+        life.read(at: Life.day(12), Self.month(revoked: revoked), provenance: provenance)
+        #expect(life.history.refundCases.map(\.decision) == [decision])
+    }
 }

@@ -175,4 +175,47 @@ import Testing
         #expect(life.at(Life.day(0.2))?.renewalIntent == .unknown)
         #expect(life.at(Life.day(0.5))?.renewalIntent == .off)
     }
+
+    /// Where a version of the same signature and a later envelope counts, the first one still tells
+    /// when the period was known, and what its report told.
+    @Test func aVersionOfALaterEnvelopeForgetsNothingOfTheFirst() {
+        var life = Self.life(
+            Self.fact(1, Row.month(), type: .subscribed),
+            Self.fact(1, envelope: 2, Row.month()),
+            Self.renewalInfo(1, Row.off)
+        )
+        #expect(life.at(Life.day(0.2))?.renewalIntent == .off)
+        #expect(life.at(Life.day(5))?.deciding.transaction == 2)
+        life.read(at: Life.day(1.5), status: 3)
+        #expect(Self.kinds(life) == [.statusDisagrees])
+    }
+
+    /// The report does not come first: what it told is no news of the time before the first notice.
+    @Test func aReportThatComesAfterANoticeTellsNothingOfTheTimeBeforeIt() {
+        let life = Self.life(
+            Self.fact(1, Row.month()),
+            Self.renewalInfo(2, Row.off),
+            Self.fact(3, Row.month(), type: .subscribed)
+        )
+        #expect(life.at(Life.day(0.5))?.renewalIntent == .unknown)
+        #expect(life.at(Life.day(2))?.renewalIntent == .off)
+    }
+
+    /// Of one purchase under two numbers either may tell first that it was upgraded.
+    @Test(arguments: [(6.0, 10.0), (10, 6)])
+    func onePurchaseUnderTwoNumbersIsUpgradedWhenTheFirstOfThemSaysSo(
+        _ first: Double,
+        _ second: Double
+    ) {
+        func upgraded(_ id: UInt64) -> TransactionFact {
+            Row.month(id) {
+                $0.webOrderLineItemID = AppleID(500)
+                $0.isUpgraded = true
+            }
+        }
+        let life = Self.life(Self.fact(first, upgraded(1)), Self.fact(second, upgraded(2)))
+        #expect(life.history.charges.count == 1)
+        #expect(life.at(Life.day(5.9))?.state == .active)
+        #expect(life.at(Life.day(6))?.state == .renewalPending)
+    }
 }
