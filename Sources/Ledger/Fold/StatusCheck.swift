@@ -82,11 +82,11 @@ private struct SignedPast {
         // From the last to the first, so that of several the first is found.
         for number in registers.periods.indices.reversed() {
             periods[registers.periods[number].transactionID] = number
-            let start = registers.periods[number].start
+            // One that is taken back before it begins is so from its start on.
             spans.append(
                 OpenSpans.Span(
                     from: registers.periods[number].firstAt,
-                    until: min(start, registers.periods[number].revocation ?? start)
+                    until: registers.periods[number].start
                 )
             )
         }
