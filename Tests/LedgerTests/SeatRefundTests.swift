@@ -135,4 +135,20 @@ import Testing
         life.notify(.refund, at: Life.day(40), Self.charge(3, 30, 60, revoked: 40))
         #expect(life.history.transitions.map { StateKind($0.to) } == [.active, .revoked])
     }
+
+    /// Several transactions renew at once where there are seats, and theirs may be signed first.
+    @Test(arguments: [(30.0, 0.0), (30, 30), (35, 30)])
+    func seatsThatWereToldOfBeforeTheirPurchaseKeepItToo(_ seats: Double, _ first: Double) {
+        var life = Life()
+        if first < 30 { life.notify(.subscribed, .initialBuy, at: Life.t0, Row.month()) }
+        life.read(at: Life.day(29.9), Self.charge(2, seats, 60, isSeats: true))
+        life.notify(.didRenew, at: Life.day(30), Row.month(3, 30, 60, reason: .renewal))
+        life.notify(.refund, at: Life.day(40), Self.charge(3, 30, 60, revoked: 40))
+        #expect(life.at(Life.day(41))?.state == .active)
+        #expect(life.history.transitions.map { StateKind($0.to) } == [.active])
+        let last = Self.charge(2, seats, 60, isSeats: true, revoked: 50)
+        life.notify(.refund, at: Life.day(50), last)
+        #expect(life.at(Life.day(51))?.state == .revoked(.refund))
+        #expect(life.history.transitions.map { StateKind($0.to) } == [.active, .revoked])
+    }
 }

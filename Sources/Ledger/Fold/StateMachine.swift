@@ -13,8 +13,8 @@ struct StateMachine {
     private var latestEnd = Timestamp.earliest
     /// Whether its own charge was taken back.
     private var isTakenBack = false
-    /// The charges for seats in that period that were not taken back.
-    private var seats: Set<AppleID> = []
+    /// The charges for seats in that period that were not taken back, with their starts.
+    private var seats: [AppleID: Timestamp] = [:]
 
     /// What a transaction is to the machine.
     private enum Bearing {
@@ -67,7 +67,8 @@ struct StateMachine {
         }
         if let latestStart, start < latestStart { return .aside }
         let isNewer = latestStart != start
-        if isNewer, !seats.isEmpty { seats.removeAll() }
+        // Seats may be told of before the purchase whose period they are bought for.
+        if isNewer, !seats.isEmpty { seats = seats.filter { $0.value >= start } }
         let isLater = isNewer || end > latestEnd
         latestStart = start
         latestEnd = end
@@ -84,9 +85,9 @@ struct StateMachine {
     ) {
         let id = events[place].fact.storedTransaction.transactionID
         if !isRevoked, latestStart.map({ start >= $0 }) ?? true {
-            seats.insert(id)
+            seats[id] = start
         } else if !seats.isEmpty {
-            seats.remove(id)
+            seats[id] = nil
         }
     }
 
