@@ -134,6 +134,12 @@ import Testing
         life.notify(.didRenew, at: Life.day(30), Row.month(3, 30, 60, reason: .renewal))
         life.notify(.refund, at: Life.day(40), Self.charge(3, 30, 60, revoked: 40))
         #expect(life.history.transitions.map { StateKind($0.to) } == [.active, .revoked])
+        // The refund may be the first word of it.
+        var late = Life()
+        for event in life.events where event.fact.notificationType != .didRenew {
+            late.add(event.fact)
+        }
+        #expect(late.history.transitions.map { StateKind($0.to) } == [.active, .revoked])
     }
 
     /// Several transactions renew at once where there are seats, and theirs may be signed first.

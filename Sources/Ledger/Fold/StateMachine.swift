@@ -68,7 +68,7 @@ struct StateMachine {
         if let latestStart, start < latestStart { return .aside }
         let isNewer = latestStart != start
         // Seats may be told of before the purchase whose period they are bought for.
-        if isNewer, !seats.isEmpty { seats = seats.filter { $0.value >= start } }
+        if !seats.isEmpty { seats = seats.filter { $0.value >= start } }
         let isLater = isNewer || end > latestEnd
         latestStart = start
         latestEnd = end
