@@ -110,27 +110,40 @@ extension RuleBook {
         isNew: Bool,
         _ author: Author
     ) throws -> Int32? {
-        var wanted = rules.policies[rules.policies.count - 1]
         let versions = try PolicyRows.read(connection)[id] ?? []
+        let plan = try policyPlan(rules, after: versions, isNew: isNew)
+        for policy in plan.policies { try insert(policy, id, author) }
+        return plan.version
+    }
+
+    /// What is to be recorded of the policy that configuration wants.
+    ///
+    /// - Returns: the policies to record, and the number of the one that is news, if any is.
+    func policyPlan(
+        _ rules: AppRules,
+        after versions: [PolicyRows.Row],
+        isNew: Bool
+    ) throws -> (policies: [AccessPolicy], version: Int32?) {
+        var wanted = rules.policies[rules.policies.count - 1]
+        var policies: [AccessPolicy] = []
         if versions.isEmpty {
             // Until now the default was in force, unless nothing was.
             var first = isNew ? wanted : AccessPolicy()
             first.version = 1
             first.effectiveFrom = .earliest
-            try insert(first, id, author)
-            if isNew || first.decidesLike(wanted) { return isNew ? 1 : nil }
+            policies.append(first)
+            if isNew || first.decidesLike(wanted) { return (policies, isNew ? 1 : nil) }
         } else if let configured = versions.last(where: \.isConfigured)?.policy,
             configured.decidesLike(wanted)
         {
-            return nil
+            return ([], nil)
         }
         if wanted.effectiveFrom == .earliest { wanted.effectiveFrom = try now() }
         wanted.version = (versions.last?.policy.version ?? 1) + 1
-        try insert(wanted, id, author)
-        return wanted.version
+        return (policies + [wanted], wanted.version)
     }
 
-    private func number(of app: AppKey) throws(PostgresError) -> Int32? {
+    func number(of app: AppKey) throws(PostgresError) -> Int32? {
         let rows = try connection.query(
             "select app_id from ledger.app where bundle_id = $1 and environment = $2",
             [.text(app.bundleID), .text(app.environment.description)]

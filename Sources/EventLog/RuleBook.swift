@@ -33,15 +33,17 @@ public struct RuleBook {
     ///   - app: the app.
     ///   - operator: who changed it.
     ///   - ticket: on which ticket.
+    ///   - afterwards: called with the app's number where something changed, in the same transaction.
     /// - Returns: the versions that were written.
-    /// - Throws: `EventLogError`.
+    /// - Throws: `EventLogError`, and what `afterwards` throws as one.
     @discardableResult
     public func record(
         _ rules: AppRules,
         appAppleID: Int64? = nil,
         of app: AppKey,
         operator: String? = nil,
-        ticket: String? = nil
+        ticket: String? = nil,
+        afterwards: (Int32) throws -> Void = { _ in }
     ) throws(EventLogError) -> Change {
         let what = "record the rules of \(app.bundleID)"
         let author = Author(operator: `operator`, ticket: ticket)
@@ -52,10 +54,12 @@ public struct RuleBook {
                 let isNew = try !exists(app)
                 let id = try references.appID(app, connection)
                 return try connection.transaction { _ in
-                    Change(
+                    let change = Change(
                         rulesVersion: try recordRules(rules, appAppleID, id, author),
                         policyVersion: try recordPolicy(rules, id, isNew: isNew, author)
                     )
+                    if change != Change() { try afterwards(id) }
+                    return change
                 }
             } catch let error as PostgresError where error.sqlState == "23505" {
                 guard attempt < Self.attempts else { throw EventLogError(error, doing: what) }
@@ -63,6 +67,32 @@ public struct RuleBook {
             } catch {
                 throw EventLogError.made(from: error, doing: what)
             }
+        }
+    }
+
+    /// What `record` would have an app's rules be, without writing anything.
+    ///
+    /// - Parameters:
+    ///   - rules: what configuration says.
+    ///   - app: the app.
+    /// - Returns: the rules that would count then; nil where those that count already would stay,
+    ///   or where the log knows nothing of the app.
+    /// - Throws: `EventLogError`.
+    public func preview(_ rules: AppRules, of app: AppKey) throws(EventLogError) -> AppRules? {
+        do {
+            guard let id = try number(of: app) else { return nil }
+            let versions = try PolicyRows.read(connection)[id] ?? []
+            let plan = try policyPlan(rules, after: versions, isNew: false)
+            let isRecorded = try isRecorded(rules, newest(id), id)
+            guard plan.version != nil || !isRecorded else { return nil }
+            var result = rules
+            result.policies = AccessPolicy.inForce(versions.map(\.policy) + plan.policies)
+            return result
+        } catch {
+            throw EventLogError.made(
+                from: error,
+                doing: "compare the configuration of \(app.bundleID) with the ledger"
+            )
         }
     }
 
@@ -85,20 +115,13 @@ public struct RuleBook {
         _ id: Int32,
         _ author: Author
     ) throws -> Int32? {
-        let newest = try connection.query(
-            """
-            select version, app_apple_id, grace_period_days, grace_scope, clock_profile
-            from ledger.app_rules where app_id = $1 order by version desc limit 1
-            """,
-            [.int(Int64(id))]
-        )
+        let newest = try newest(id)
         let version = newest.count == 0 ? 0 : newest.int(0, 0) ?? 0
-        let isSame =
-            newest.count == 1 && newest.int(0, 1) == appAppleID
-            && newest.int(0, 2) == rules.gracePeriodDays.map { Int64($0) }
-            && newest.text(0, 3) == rules.graceScope.rawValue
-            && newest.text(0, 4) == rules.clockProfile?.rawValue
-        if isSame, try products(id, version) == rules.products { return nil }
+        if newest.count == 1, newest.int(0, 1) == appAppleID,
+            try isRecorded(rules, newest, id)
+        {
+            return nil
+        }
         try connection.query(
             """
             insert into ledger.app_rules (app_id, version, app_apple_id, grace_period_days,
@@ -125,6 +148,26 @@ public struct RuleBook {
             )
         }
         return Int32(version + 1)
+    }
+
+    /// The newest version of an app's rules; no row where there is none.
+    private func newest(_ id: Int32) throws(PostgresError) -> Rows {
+        try connection.query(
+            """
+            select version, app_apple_id, grace_period_days, grace_scope, clock_profile
+            from ledger.app_rules where app_id = $1 order by version desc limit 1
+            """,
+            [.int(Int64(id))]
+        )
+    }
+
+    /// Whether the newest version says what these rules do, but for the policy.
+    private func isRecorded(_ rules: AppRules, _ newest: Rows, _ id: Int32) throws -> Bool {
+        guard newest.count == 1, newest.int(0, 2) == rules.gracePeriodDays.map({ Int64($0) }),
+            newest.text(0, 3) == rules.graceScope.rawValue,
+            newest.text(0, 4) == rules.clockProfile?.rawValue
+        else { return false }
+        return try products(id, newest.int(0, 0) ?? 0) == rules.products
     }
 
     private func products(_ id: Int32, _ version: Int64) throws -> [Symbol: ProductRules] {

@@ -13,23 +13,33 @@ extension Configuration {
     /// - Throws: `EventLogError` or `ReadModelError`.
     public func record(_ connection: Connection) throws -> [AppKey] {
         let book = RuleBook(connection)
-        var changed: [AppKey] = []
-        for app in apps {
-            for environment in app.environments {
+        return try rules.compactMap { key, rules, appAppleID in
+            let change = try book.record(rules, appAppleID: appAppleID, of: key) { id in
+                try Projector.markAll(ofApp: id, connection)
+            }
+            return change.rulesVersion != nil || change.policyVersion != nil ? key : nil
+        }
+    }
+
+    /// What `record` would have the rules of the apps be, without writing anything.
+    ///
+    /// - Parameter connection: a session that may read what is recorded of the apps.
+    /// - Returns: the apps whose rules would change, with what they would be.
+    /// - Throws: `EventLogError`.
+    public func preview(_ connection: Connection) throws -> [AppKey: AppRules] {
+        let book = RuleBook(connection)
+        var result: [AppKey: AppRules] = [:]
+        for (key, rules, _) in rules { result[key] = try book.preview(rules, of: key) }
+        return result
+    }
+
+    private var rules: [(key: AppKey, rules: AppRules, appAppleID: Int64?)] {
+        apps.flatMap { app in
+            app.environments.map { environment in
                 let key = AppKey(bundleID: app.bundleID, environment: environment)
-                let change = try book.record(
-                    app.rules(in: environment),
-                    appAppleID: app.appAppleID,
-                    of: key
-                )
-                guard change.rulesVersion != nil || change.policyVersion != nil else { continue }
-                changed.append(key)
-                for (id, known) in try LogReader(connection).apps() where known == key {
-                    try Projector.markAll(ofApp: id, connection)
-                }
+                return (key, app.rules(in: environment), app.appAppleID)
             }
         }
-        return changed
     }
 }
 

@@ -32,6 +32,22 @@ extension Connection {
         return unsafe PQconnectdbParams(keywordList, valueList, 1)
     }
 
+    /// What libpq finds wrong with the form of a conninfo; nil where it can be read.
+    ///
+    /// Without what libpq quotes of it, which may be a password.
+    static func objection(to conninfo: String) -> String? {
+        var message: UnsafeMutablePointer<CChar>?
+        if let options = unsafe PQconninfoParse(conninfo, &message) {
+            unsafe PQconninfoFree(options)
+            return nil
+        }
+        defer { unsafe PQfreemem(message) }
+        let text = unsafe message.map { unsafe String(cString: $0) } ?? "out of memory"
+        let what = text.prefix { $0 != "\"" }.split(whereSeparator: \.isWhitespace)
+        return "the connection string cannot be read: \(what.joined(separator: " ")) … (in a URL a "
+            + "%, @, / or : of the password is written %25, %40, %2F or %3A)"
+    }
+
     /// libpq's `key=value` form, with values quoted so that spaces and quotes stay what they are.
     public static func conninfo(_ settings: [(keyword: String, value: String)]) -> String {
         settings.map { setting in

@@ -18,8 +18,12 @@ internal import CPostgres
     /// Opens a session and sets what every session of this program relies on: UTC, no notices.
     ///
     /// - Parameter conninfo: libpq's `key=value` form or a `postgresql://` URL.
-    /// - Throws: `PostgresError` with `code == .connection` when no session could be opened.
+    /// - Throws: `PostgresError` with `code == .connection` when no session could be opened; what
+    ///   it says of a conninfo that cannot be read quotes nothing of it.
     public init(_ conninfo: String) throws(PostgresError) {
+        if let objection = Self.objection(to: conninfo) {
+            throw PostgresError(code: .connection, message: objection)
+        }
         guard let handle = unsafe Self.connect(conninfo) else {
             throw PostgresError(code: .connection, message: "libpq is out of memory")
         }

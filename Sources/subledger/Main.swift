@@ -5,10 +5,21 @@ internal import Postgres
 @main
 enum Main {
     static func main() {
+        occupyStandardDescriptors()
         Interruption.install()
         let status = Program.run(Array(words.dropFirst()))
         if Interruption.decidesExit { exit(Interruption.exitStatus) }
         exit(status.rawValue)
+    }
+
+    /// Keeps the numbers of closed standard streams from files and pipes of our own.
+    ///
+    /// They are opened the wrong way round: who reads or writes there is told that it cannot be.
+    private static func occupyStandardDescriptors() {
+        for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 {
+            // The lowest number that is free is taken.
+            _ = unsafe open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+        }
     }
 
     /// The program's name and what follows it.

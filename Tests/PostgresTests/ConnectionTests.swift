@@ -73,6 +73,19 @@ import Testing
         #expect(Connection.conninfo([("host", value)]) == "host=\(quoted)")
     }
 
+    /// libpq quotes what it cannot read, which may be the password.
+    @Test(arguments: [
+        "postgresql://u:s3%zzcret@h/x", "postgresql://u:s3cret@[::1/x", "s3cret",
+        "host=x password=s3 cret", "host=x s3cret",
+    ])
+    func ofAConninfoThatCannotBeReadNothingIsRepeated(_ conninfo: String) {
+        let error = #expect(throws: PostgresError.self) { _ = try Connection(conninfo) }
+        #expect(error?.code == .connection)
+        let text = error?.description ?? ""
+        #expect(text.contains("cannot be read"), "\(text)")
+        #expect(!text.contains("s3") && !text.contains("cret"), "\(text)")
+    }
+
     @Test func aThrownErrorRollsTheTransactionBack() throws {
         try withDatabase { connection in
             try connection.execute("create table t (a int)")

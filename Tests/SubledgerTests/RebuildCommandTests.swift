@@ -113,6 +113,41 @@ import Testing
         #expect(try company.run(["rebuild"]).status == 0, "nothing was raised since")
     }
 
+    /// The rules of an edited configuration are recorded by the yes, not by the question.
+    @Test func aNoToAnEditedConfigurationLeavesRulesRowsAndMarks() throws {
+        let company = try Company(40)
+        func configure(_ more: String) throws {
+            try company.folder.file(
+                "subledger.json",
+                """
+                {"apps": [{"bundle_id": "com.example.subledger", "environments": ["Sandbox"],
+                "anchors": ["r.pem"]\(more)}]}
+                """
+            )
+        }
+        try configure("")
+        #expect(try company.run(["rebuild"]).status == 0)
+        let rules = try company.count("ledger.app_rules")
+        // Shorter leeways: some had access for two hours in which no news came.
+        try configure(#", "clock_profile": "sandbox""#)
+        let seen = try company.run(["rebuild", "--diff"])
+        #expect(seen.status == 0 && seen.output.contains("loses access"), "\(seen.output)")
+        let asked = try company.run(["rebuild"])
+        #expect(asked.status == 1)
+        #expect(asked.errors.contains("the configuration says other rules"), "\(asked.errors)")
+        #expect(asked.output.contains("loses access"))
+        #expect(try company.count("ledger.app_rules") == rules)
+        #expect(try company.count("ledger.mark") == 0, "nothing is folded by other rules")
+        let churn = try company.run(["rebuild", "churn"])
+        #expect(churn.status == 1, "what it records counts for access, too")
+        #expect(try company.run(["rebuild", "--yes"]).status == 0)
+        #expect(try company.count("ledger.app_rules") == rules + 1)
+        #expect(try company.count("ledger.mark") == 0)
+        let verified = try company.run(["rebuild", "--verify", "--json"])
+        #expect(verified.status == 0 && verified.output.contains("\"stale\":0"))
+        #expect(try !company.run(["rebuild", "--diff"]).output.contains("loses access"))
+    }
+
     @Test func ctrlCAtAnyMomentLeavesTheLiveRowsAndNothingElse() throws {
         let company = try Company(60)
         #expect(try company.run(["rebuild"]).status == 0)

@@ -77,6 +77,7 @@ package final class Committer: Sendable {
     private let connect: @Sendable () throws -> Connection
     private let quarantineIsFull: @Sendable (Int) -> Void
     private let committed: @Sendable () -> Void
+    private let noted: @Sendable (EventLogError?) -> Void
     private let state = Mutex(State())
     private let work = DispatchSemaphore(value: 0)
     private let isOver = DispatchSemaphore(value: 0)
@@ -91,14 +92,17 @@ package final class Committer: Sendable {
     ///   - committed: called after each transaction that appended something, on the committer's
     ///     thread.
     ///   - quarantineIsFull: called with the size of each document that was not kept for that.
+    ///   - noted: told after each try what was in the way, nil where it went well.
     package init(
         limits: Limits = Limits(),
         connect: @escaping @Sendable () throws -> Connection,
         committed: @escaping @Sendable () -> Void = {},
-        quarantineIsFull: @escaping @Sendable (Int) -> Void = { _ in }
+        quarantineIsFull: @escaping @Sendable (Int) -> Void = { _ in },
+        noted: @escaping @Sendable (EventLogError?) -> Void = { _ in }
     ) {
         self.limits = limits
         self.connect = connect
+        self.noted = noted
         self.quarantineIsFull = quarantineIsFull
         self.committed = committed
         DispatchQueue(label: "subledger.committer").async { [self] in run() }
@@ -229,11 +233,13 @@ package final class Committer: Sendable {
                 }
                 let receptions = try write(batch, current)
                 state.withLock { $0.isAway = false }
+                noted(nil)
                 return receptions
             } catch {
                 let failure = EventLogError(anything: error)
                 appender = nil
                 measures.failures.add(1)
+                noted(failure)
                 let mayPass = [.unavailable, .unknownOutcome, .temporary].contains(failure.code)
                 // While the database is away a batch is one question whether it is back.
                 guard mayPass, !wasAway, ContinuousClock.now < end else {

@@ -32,6 +32,7 @@ package final class LiveProjection: Sendable {
     static let restMilliseconds: ClosedRange<Int64> = 10...30
 
     private let connect: @Sendable () throws -> Connection
+    private let noted: @Sendable (ReadModelError?) -> Void
     private let work = MonotonicSemaphore()
     private let isOver = DispatchSemaphore(value: 0)
     private let isWoken = Atomic<Bool>(false)
@@ -40,10 +41,15 @@ package final class LiveProjection: Sendable {
 
     /// Starts it.
     ///
-    /// - Parameter connect: opens a session that may write the read models; called again when one
-    ///   is lost.
-    package init(connect: @escaping @Sendable () throws -> Connection) {
+    /// - Parameters:
+    ///   - connect: opens a session that may write the read models; called again when one is lost.
+    ///   - noted: told after each run what was in the way, nil where it went well.
+    package init(
+        connect: @escaping @Sendable () throws -> Connection,
+        noted: @escaping @Sendable (ReadModelError?) -> Void = { _ in }
+    ) {
         self.connect = connect
+        self.noted = noted
         DispatchQueue(label: "subledger.projection").async { [self] in run() }
     }
 
@@ -91,13 +97,16 @@ package final class LiveProjection: Sendable {
                     state.succeededAt = .now
                     state.streams += report.streams
                 }
+                noted(nil)
             } catch {
                 // A session in an unknown condition is not used again.
                 projector = nil
+                let failure = ReadModelError(error, doing: "project")
                 state.withLock { state in
-                    state.failure = ReadModelError(error, doing: "project")
+                    state.failure = failure
                     state.failures += 1
                 }
+                noted(failure)
                 pause = Self.failurePauseMilliseconds
             }
             guard !shouldStop else { break }

@@ -8,6 +8,8 @@ public import Postgres
 /// The rules are those that the log holds, or others that are only thought of: a change of policy
 /// can be looked at before it is recorded.
 public struct AccessComparison {
+    /// Other rules to fold with, by app; the others keep theirs.
+    public var rules: [AppKey: AppRules] = [:]
     /// Another policy to fold with, by app; the others keep theirs.
     public var policies: [AppKey: [AccessPolicy]] = [:]
     /// Whether subscriptions with news that the live rows do not hold yet are compared too; what
@@ -62,6 +64,7 @@ public struct AccessComparison {
         let reader = LogReader(events)
         var apps = try AppRegistry(events).apps
         for id in apps.keys {
+            if let rules = apps[id].flatMap({ rules[$0.key] }) { apps[id]?.rules = rules }
             if let policies = apps[id].flatMap({ policies[$0.key] }) {
                 apps[id]?.rules.policies = policies
             }

@@ -60,9 +60,30 @@ extension Rebuild {
             for generation in build.generations {
                 try Self.show(generation, head: head, build, connection)
             }
+            if projections.count == ReadModels.names.count {
+                try Self.endMarks(upTo: head, connection)
+            }
             build.add(Times(swap: (ContinuousClock.now - start).seconds))
             return true
         }
+    }
+
+    /// Ends the marks of which all read models hold what they stand for.
+    ///
+    /// Whoever marks subscriptions for rules that changed waits for `read_model.current`, which is
+    /// locked here, and these rules are the newest. What is parked keeps its marks: a projector
+    /// that can fold it takes it off the list with them.
+    private static func endMarks(upTo head: Int64, _ connection: Connection) throws {
+        try connection.query(
+            """
+            delete from ledger.mark m
+            where m.position <= $1 and not exists (
+                select from read_model.parked p
+                where p.stream = m.stream and p.app_id = m.app_id
+            )
+            """,
+            [.int(head)]
+        )
     }
 
     /// Has the views of its schema show a generation.

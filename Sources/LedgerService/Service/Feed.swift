@@ -36,8 +36,9 @@ package final class Feed: Sendable {
 
     /// How often it looks for what other programs appended.
     static let pollMilliseconds = 250
-    /// How many requests may wait.
-    static let waitersMax = 1000
+    /// How many requests may wait: with those that wait for the read models fewer than one address
+    /// may have connections, so that whoever waits never keeps a delivery out.
+    static let waitersMax = 100
 
     private let pool: ReadPool
     private let connect: @Sendable () throws -> Connection
@@ -55,7 +56,8 @@ package final class Feed: Sendable {
     package func wake() { work.signal() }
 
     /// Answers with `read` as soon as the log goes beyond a position or is in another epoch, or
-    /// with `empty` when the time is over, which is told the present epoch as far as it is known.
+    /// with `empty` when the time is over, which is told the present epoch as far as it is known;
+    /// with 503 where too many wait.
     func wait(
         beyond position: Int64,
         of epoch: Int64?,
@@ -72,12 +74,15 @@ package final class Feed: Sendable {
             read: read,
             empty: empty
         )
-        let isTaken = state.withLock { state in
-            guard !state.isStopping, state.waiters.count < Self.waitersMax else { return false }
+        let refusal = state.withLock { state -> HTTPResponse? in
+            if state.isStopping { return empty(known) }
+            guard state.waiters.count < Self.waitersMax else {
+                return .problem(ServiceProblem.busy.problem).retrying(after: 2)
+            }
             state.waiters.append(waiter)
-            return true
+            return nil
         }
-        guard isTaken else { return .answer(empty(known)) }
+        if let refusal { return .answer(refusal) }
         work.signal()
         return .later(waiter.pending)
     }

@@ -112,9 +112,12 @@ extension Service {
             return readers.answer(read)
         }
         let waitMs = try parameters.integer("wait_ms", in: 0...30_000) ?? 5000
+        guard let place = waits.place() else { throw ServiceProblem.busy }
         let pending = PendingResponse()
         let deadline = ContinuousClock.now + .milliseconds(waitMs)
-        answer(pending, when: position, before: deadline, pauseMilliseconds: 4, read)
+        answer(pending, when: position, before: deadline, pauseMilliseconds: 4) { connection in
+            try withExtendedLifetime(place) { try read(connection) }
+        }
         return .later(pending)
     }
 

@@ -87,6 +87,8 @@ package final class Service: Sendable {
     let feed: Feed
     let forwarders: [Forwarder]
     let requests = RequestMeasures()
+    /// See `Feed.waitersMax`.
+    let waits = WaitingPlaces(max: 100)
     /// A position up to which the read models are known to show all.
     let shownPosition = Atomic<Int64>(0)
     private let server: Mutex<HTTPServer?> = Mutex(nil)
@@ -118,8 +120,10 @@ package final class Service: Sendable {
         self.options = options
         self.log = log
         self.now = now
-        let projection = LiveProjection(connect: sessions.projector)
+        let projecting = TroubleLog("projection", log)
+        let projection = LiveProjection(connect: sessions.projector) { projecting.note($0) }
         self.projection = projection
+        let appending = TroubleLog("append", log)
         let failed: @Sendable (any Error) -> Void = { error in
             log.write(.error, "query_failed") { $0.member("error", "\(error)") }
         }
@@ -162,7 +166,8 @@ package final class Service: Sendable {
                     json.member("limit_bytes_day", options.quarantineBytesPerDay)
                     json.member("size_bytes", sizeBytes)
                 }
-            }
+            },
+            noted: { appending.note($0) }
         )
         watch = DeliveryWatch { standing in
             log.write(.error, "refusals_outnumber") { json in

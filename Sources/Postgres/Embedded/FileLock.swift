@@ -14,11 +14,13 @@ final class FileLock: Sendable {
     /// Opens the lock file, making it where needed, without locking it.
     ///
     /// A file made by root in somebody's folder is given to that folder's owner, who could not
-    /// open it otherwise.
+    /// open it otherwise. Nobody else can: whoever can open it can lock it.
     init(_ path: String) throws(EmbeddedServerError) {
         // Close-on-exec is what keeps the server from inheriting the lock and holding it for ever.
-        file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileSystem.failure("cannot open the lock file \(path)") }
+        // One that was made by an older program, for everybody; only its owner can.
+        _ = fchmod(file, 0o600)
         if geteuid() == 0, let folder = FileSystem.status(FileSystem.parent(of: path)) {
             _ = fchown(file, folder.st_uid, folder.st_gid)
         }

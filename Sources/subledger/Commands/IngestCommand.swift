@@ -29,7 +29,7 @@ enum IngestCommand {
         let acceptance = try Acceptance(arguments, configuration)
         // What is wrong with a file is told before a server is started for it.
         let reader = try LineReader(path: path)
-        let refusals = try Refusals(path: arguments.value("--rejects"))
+        let refusals = try Refusals(path: arguments.value("--rejects"), reading: path)
         let database = try Database.open(arguments, configuration)
         try database.refuseUnsafeServer(arguments)
         if let configuration { try storeRules(configuration, in: database) }

@@ -31,8 +31,8 @@ enum RebuildCommand {
             Where the version, the configuration or a policy was raised since the live rows were
             built, it shows first whose access changes, and asks, or wants --yes.
 
-            With --diff the ledger is folded under the rules that it holds and compared with the
-            live rows; --at is the instant that counts as now. --verify compares all columns and
+            With --diff the ledger is folded under the rules that a rebuild would record from the
+            configuration, and compared with the live rows; --at is the instant that counts as now. --verify compares all columns and
             ends with 5 where rows differ.
 
             With --known-at or --known-at-position, and --into: the read models as they were known
@@ -64,11 +64,14 @@ enum RebuildCommand {
         if let knowledge, let schema = arguments.value("--into") {
             return try build(knowledge, into: schema, settings, database)
         }
+        guard
+            try arguments.has("--yes")
+                || isConfirmed(settings, arguments, configuration, database)
+        else { return .someRejected }
         if let configuration { try IngestCommand.storeRules(configuration, in: database) }
-        guard try arguments.has("--yes") || isConfirmed(settings, arguments, database) else {
-            return .someRejected
-        }
         let report = try Interruption.cooperatively { try rebuild(settings, database) }
+        // What other read models, or what came meanwhile, still wait for.
+        try IngestCommand.project(database)
         let output = Output.standard()
         try output.line(settings.isJSON ? json(report) : text(report))
         try output.flush()
@@ -112,35 +115,64 @@ enum RebuildCommand {
         let database = try Database.open(arguments, configuration)
         var comparison = try DifferenceReport.comparison(arguments, database)
         comparison.comparesStale = true
+        comparison.rules = try wanted(configuration, database)
         try DifferenceReport.show(comparison, arguments)
         return .done
     }
 
+    /// What the configuration says that the ledger does not yet; a rebuild records it.
+    private static func wanted(
+        _ configuration: Configuration?,
+        _ database: Database
+    ) throws -> [AppKey: AppRules] {
+        try configuration?.preview(database.connect(as: .projector)) ?? [:]
+    }
+
     /// Shows whose access changes where something was raised, and asks whether to go on.
+    ///
+    /// Nothing was recorded yet: the configuration is what it would be.
     private static func isConfirmed(
         _ settings: Settings,
         _ arguments: Arguments,
+        _ configuration: Configuration?,
         _ database: Database
     ) throws -> Bool {
-        guard settings.names.isEmpty || settings.names.contains("entitlement") else { return true }
-        let reasons = try Rebuild.raised(database.connect(as: .projector))
+        let wanted = try wanted(configuration, database)
+        let isAsked = settings.names.isEmpty || settings.names.contains("entitlement")
+        // Recorded rules are for all read models, whichever is rebuilt.
+        guard isAsked || !wanted.isEmpty else { return true }
+        var reasons = isAsked ? try Rebuild.raised(database.connect(as: .projector)) : []
+        for app in wanted.keys.sorted(by: { "\($0)" < "\($1)" }) {
+            reasons.append(
+                "the configuration says other rules of \(app.bundleID) (\(app.environment)) "
+                    + "than the ledger"
+            )
+        }
         guard !reasons.isEmpty else { return true }
         for reason in reasons { printError(printable(reason)) }
         var comparison = try DifferenceReport.comparison(arguments, database)
         comparison.comparesStale = true
+        comparison.rules = wanted
         let summary = try comparison.run(shouldStop: { Interruption.isRequested }, { _ in })
         guard summary.different > 0 else { return true }
         try DifferenceReport.show(comparison, arguments)
         guard Terminal.isError, isatty(0) == 1 else {
             printError("the live rows stay as they are; --yes swaps all the same")
+            remind(wanted)
             return false
         }
         printError("Build the new rows and swap them in? Type yes: ")
         guard readLine() == "yes" else {
             printError("the live rows stay as they are")
+            remind(wanted)
             return false
         }
         return true
+    }
+
+    private static func remind(_ wanted: [AppKey: AppRules]) {
+        guard !wanted.isEmpty else { return }
+        printError("put the configuration back: serve, ingest and others record it when they start")
     }
 
     // MARK: - Building

@@ -59,7 +59,10 @@ enum ReceiptCommands {
         init(_ arguments: Arguments) throws {
             configuration = try Configuration.find(arguments)
             let acceptance = try Acceptance(arguments, configuration)
-            refusals = try Refusals(path: arguments.value("--rejects"))
+            refusals = try Refusals(
+                path: arguments.value("--rejects"),
+                reading: arguments.operands.first
+            )
             let database = try Database.open(arguments, configuration)
             self.database = database
             try database.refuseUnsafeServer(arguments)

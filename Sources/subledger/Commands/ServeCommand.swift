@@ -64,6 +64,8 @@ enum ServeCommand {
         let projector = database.sessions(as: .projector)
         let reader = database.sessions(as: .reader)
         let auditor = database.sessions(as: .auditor)
+        // A login that lacks one of the roles would be found out by the first delivery only.
+        for sessions in [appender, projector, reader, auditor] { _ = try sessions.open() }
         options.extensions = configuration?.extensions ?? options.extensions
         let asking = try clients(configuration, acceptance, log)
         options.appStoreMeasures = asking?.measures

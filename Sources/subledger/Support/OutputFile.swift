@@ -74,3 +74,12 @@ func makeFolder(_ path: String) throws(CommandFailure) {
         throw .input("cannot make the folder \(made): \(unsafe String(cString: strerror(errno)))")
     }
 }
+
+/// Whether two paths lead to one ordinary file, by whatever name.
+func isSameFile(_ one: String, _ other: String) -> Bool {
+    var first = stat()
+    var second = stat()
+    guard unsafe stat(one, &first) == 0, unsafe stat(other, &second) == 0 else { return false }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+        && first.st_mode & S_IFMT == S_IFREG
+}

@@ -10,7 +10,14 @@ final class Refusals {
     static let shownMax = 20
 
     /// Opens the file where one is named.
-    init(path: String?) throws {
+    ///
+    /// - Throws: `CommandFailure` where it cannot be written, or is the one that is read.
+    init(path: String?, reading input: String? = nil) throws {
+        if let path, let input, isSameFile(path, input) {
+            throw CommandFailure.usage(
+                "--rejects names the file that is read, which would be lost: name another"
+            )
+        }
         file = try path.map { path throws(CommandFailure) in try OutputFile(path: path) }
     }
 
