@@ -7,7 +7,7 @@ public struct ExtensionMonthlyQuery: Hashable, Sendable {
     public var since: String
     /// The first day after the last, in the zone.
     public var until: String
-    /// The zone in which months begin, as PostgreSQL names it.
+    /// The zone in which months begin, by its name in the IANA time zone database.
     public var zone: String
     /// The environment; the two are never mixed.
     public var environment: Environment
@@ -32,6 +32,7 @@ public struct ExtensionMonthlyQuery: Hashable, Sendable {
     /// - Throws: `ReadModelError`, with the server's SQLSTATE for a day or a zone that does not exist.
     public func rows(_ connection: Connection) throws(ReadModelError) -> [ExtensionMonth] {
         do {
+            try ZoneName.check(zone, connection)
             let rows = try connection.query(
                 """
                 select month::text, apple_reason, operator, requests, granted, trim_scale(days_granted)::text,

@@ -53,7 +53,7 @@ public struct ChurnQuery: Hashable, Sendable {
     public var until: String
     /// What the answer has a row for.
     public var grouping: Grouping
-    /// The zone in which months begin, as PostgreSQL names it.
+    /// The zone in which months begin, by its name in the IANA time zone database.
     public var zone: String
     /// The environment; the two are never mixed.
     public var environment: Environment
@@ -176,6 +176,7 @@ public struct ChurnQuery: Hashable, Sendable {
         ]
         if call.contains("$6") { binds.append(.text(currency)) }
         do {
+            try ZoneName.check(zone, connection)
             let columns = expressions.map { "(\($0))::text" }.joined(separator: ", ")
             let rows = try connection.query(
                 "select \(columns) from read_model.\(call) \(rest)",

@@ -17,7 +17,7 @@ public struct RecoveryRateQuery: Hashable, Sendable {
     public var until: String
     /// How long a cohort is.
     public var step: Step
-    /// The zone in which days begin, as PostgreSQL names it.
+    /// The zone in which days begin, by its name in the IANA time zone database.
     public var zone: String
     /// The environment; the two are never mixed.
     public var environment: Environment
@@ -50,6 +50,7 @@ public struct RecoveryRateQuery: Hashable, Sendable {
     /// - Throws: `ReadModelError`, with the server's SQLSTATE for a day or a zone that does not exist.
     public func rows(_ connection: Connection) throws(ReadModelError) -> [RecoveryRate] {
         do {
+            try ZoneName.check(zone, connection)
             let rows = try connection.query(
                 """
                 select cohort_start::text, cohort_until::text, all_currencies, currency, failures,

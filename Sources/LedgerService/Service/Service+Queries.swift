@@ -254,7 +254,10 @@ extension Service {
                     throw ServiceProblem.parameter("currency", "an exchange rate is missing")
                 }
                 guard error.sqlState?.hasPrefix("22") == true else { throw error }
-                throw ServiceProblem.parameter("zone", "the zone or a day does not exist")
+                throw ServiceProblem.parameter(
+                    "zone",
+                    "the zone or a day does not exist; a zone is a name such as Europe/Berlin"
+                )
             }
         }
     }

@@ -32,8 +32,8 @@ enum RebuildCommand {
             built, it shows first whose access changes, and asks, or wants --yes.
 
             With --diff the ledger is folded under the rules that a rebuild would record from the
-            configuration, and compared with the live rows; --at is the instant that counts as now. --verify compares all columns and
-            ends with 5 where rows differ.
+            configuration, and compared with the live rows; --at is the instant that counts as
+            now. --verify compares all columns and ends with 5 where rows differ.
 
             With --known-at or --known-at-position, and --into: the read models as they were known
             then, in a schema of that name with the same views: select from SCHEMA.churn_monthly.
