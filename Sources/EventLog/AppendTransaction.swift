@@ -48,6 +48,8 @@ struct AppendTransaction {
     let step: (AppendStep) throws -> Void
     /// The last positions that some subscriptions must still have.
     var expected: [SubscriptionKey: Int64] = [:]
+    /// What must not have been appended.
+    var quiet: Appender.Quiet?
 
     /// Writes a batch between BEGIN and COMMIT, which are the caller's.
     ///
@@ -110,6 +112,17 @@ struct AppendTransaction {
 
     /// Refuses to write where somebody appended to a subscription since it was read.
     private func checkExpected() throws {
+        if let quiet {
+            let rows = try connection.query(
+                "select from ledger.event where position > $1 and app_id = $2 and kind = $3 limit 1",
+                [
+                    .int(quiet.after), .int(Int64(quiet.appID)), .text(quiet.kind.description),
+                ]
+            )
+            guard rows.count == 0 else {
+                throw EventLogError(.stale, "there are more of \(quiet.kind) since they were read")
+            }
+        }
         for (key, position) in expected {
             let rows = try connection.query(
                 "select coalesce(max(position), 0) from ledger.event"

@@ -18,6 +18,26 @@ public final class Appender {
     private var apps: [Int32: AppKey] = [:]
     private var expected: [SubscriptionKey: Int64] = [:]
 
+    private var quiet: Quiet?
+
+    /// No event of a kind about an app since a position: what a decision about the whole app rests
+    /// on, as one about a subscription rests on its last position.
+    public struct Quiet: Hashable, Sendable {
+        /// The kind.
+        public var kind: EventKind
+        /// The number of the app.
+        public var appID: Int32
+        /// The last position that was read.
+        public var after: Int64
+
+        /// Makes one.
+        public init(_ kind: EventKind, of appID: Int32, after position: Int64) {
+            self.kind = kind
+            self.appID = appID
+            after = position
+        }
+    }
+
     /// Called at each step; tests stop the program there.
     var step: (AppendStep) throws -> Void = { _ in }
 
@@ -66,14 +86,20 @@ public final class Appender {
     /// - Parameters:
     ///   - events: at most `limit`.
     ///   - expected: the last position of each subscription that was read; 0 for an empty one.
+    ///   - quiet: what else must not have been appended since it was read.
     /// - Returns: what became of each event.
     /// - Throws: `.stale` where one has news, and nothing was written; else as `append`.
     public func append(
         _ events: [NewEvent],
-        expecting expected: [SubscriptionKey: Int64]
+        expecting expected: [SubscriptionKey: Int64],
+        quiet: Quiet? = nil
     ) throws(EventLogError) -> [AppendOutcome] {
         self.expected = expected
-        defer { self.expected = [:] }
+        self.quiet = quiet
+        defer {
+            self.expected = [:]
+            self.quiet = nil
+        }
         return try appendBatch(events[...])
     }
 
@@ -234,7 +260,8 @@ extension Appender {
             connection: connection,
             apps: apps,
             step: step,
-            expected: expected
+            expected: expected,
+            quiet: quiet
         )
         let foresight = try transaction.foresee(events)
         let outcomes: [AppendOutcome]

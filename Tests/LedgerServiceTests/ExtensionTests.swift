@@ -297,6 +297,25 @@ struct ExtensionTests {
         }
     }
 
+    /// The other one comes before the subscription is judged, or after it.
+    @Test(arguments: [ExtensionPause.refreshed, .decided])
+    func theSameKeyTwiceAtATimeIsOneRequest(at pause: ExtensionPause) throws {
+        let bench = try ExtensionBench()
+        try bench.buy()
+        let wish = ExtensionBench.wish { $0.idempotencyKey = "key-2" }
+        var other: ExtensionResult?
+        let extensions = try bench.extensions()
+        extensions.pause = { step in
+            guard step == pause, other == nil else { return }
+            other = try bench.extend(wish, by: ExtensionBench.peter)
+        }
+        let result = try extensions.request(wish, by: ExtensionBench.peter)
+        #expect(other?.outcome == .accepted && other?.isRepeated == false)
+        #expect(result.request == other?.request && result.isRepeated)
+        #expect(result.outcome == .accepted)
+        #expect(bench.apple.orders.withLock { $0.count } == 1)
+    }
+
     /// Whoever comes second is told so; never are two sent.
     @Test func ofManyAtOnceOneIsSent() throws {
         let bench = try ExtensionBench()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LedgerService
 
-/// Which texts name a zone. PostgreSQL takes nearly any.
+/// Which texts name a zone; PostgreSQL takes nearly any.
 @Suite struct ZoneNameTests {
     private func isZone(_ name: String, _ connection: Connection) throws -> Bool {
         do {
@@ -19,7 +19,8 @@ import Testing
     }
 
     @Test func namesOfTheDatabaseOfZonesAreTakenAndNothingElse() throws {
-        let connection = try LogFixture().connection
+        let fixture = try LogFixture()
+        let connection = fixture.connection
         for name in ["UTC", "Europe/Berlin", "asia/kolkata", "America/Sao_Paulo", "Etc/GMT+5"] {
             #expect(try isZone(name, connection), "\(name)")
             #expect(try isZone(name, connection), "\(name), which is known now")
@@ -36,7 +37,8 @@ import Testing
     }
 
     @Test func noReportTakesAnotherZone() throws {
-        let connection = try LogFixture().connection
+        let fixture = try LogFixture()
+        let connection = fixture.connection
         func state(_ ask: () throws -> Void) -> String? {
             do { try ask() } catch let error as ReadModelError { return error.sqlState } catch {}
             return nil

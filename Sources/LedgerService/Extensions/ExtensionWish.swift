@@ -113,7 +113,9 @@ public enum ExtensionRule: String, Hashable, Sendable, CaseIterable {
         case .budgetOfOwner:
             "two extensions of its owner's subscriptions count in the last 365 days, and Apple "
                 + "allows two"
-        case .inProgress: "another request for it is not settled; see: subledger extend status"
+        case .inProgress:
+            "another request for it is not settled, or Apple still works on it; see: "
+                + "subledger extend status"
         case .duplicateTicket: "it was extended on this ticket before; say so if that is meant"
         case .notSent: "it could not be sent to Apple; nothing was done, so ask again"
         case .statusUnavailable: "Apple could not be asked how it stands now"

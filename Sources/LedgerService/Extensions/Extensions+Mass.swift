@@ -57,7 +57,31 @@ extension Extensions {
         guard let known = try LogReader(reading).apps().first(where: { $0.value == app }) else {
             throw ExtensionProblem.unknownSubscription(wish.bundleID)
         }
-        if let before = try massReplay(wish, actor) { return before }
+        for _ in 0..<Self.attempts {
+            if let before = try massReplay(wish, actor) { return before }
+            do {
+                return try decideMass(wish, of: app, known.key, by: actor)
+            } catch let error as EventLogError {
+                // The same request came twice at a time, or another mass extension was asked for.
+                guard error.code == .stale else { throw error }
+            }
+        }
+        throw EventLogError(.temporary, "mass extensions are asked for again and again; try later")
+    }
+
+    private func decideMass(
+        _ wish: MassExtensionWish,
+        of app: AppKey,
+        _ appID: Int32,
+        by actor: ExtensionActor
+    ) throws -> ExtensionResult {
+        // Read first: what is asked for after it is news.
+        let quiet = Appender.Quiet(
+            .massExtensionRequested,
+            of: appID,
+            after: try reading.query("select position from ledger.head").int(0, 0) ?? 0
+        )
+        let refusal = try massRefusal(wish, appID)
         let request = Self.massIdentifier(wish, actor)
         var note = ExtensionNote(
             .massExtensionRequested,
@@ -73,36 +97,89 @@ extension Extensions {
         }
         note[bool: "fresh_status"] = false
         note[text: "binding"] = Self.binding(of: note)
-        note[text: "approval_rule"] = settings.approvalRule(
-            days: wish.wish.days,
-            reason: wish.wish.reason,
-            used: 0,
-            isMass: true
-        )
+        if refusal == nil {
+            note[text: "approval_rule"] = settings.approvalRule(
+                days: wish.wish.days,
+                reason: wish.wish.reason,
+                used: 0,
+                isMass: true
+            )
+        }
         try pause(.decided)
         var result = ExtensionResult(note, nil)
+        if let refusal {
+            result.rule = refusal.rawValue
+            result.outcome = .refusedLocally
+        }
         guard !wish.wish.isDryRun else {
             result.isDryRun = true
             return result
         }
-        let expected = [SubscriptionKey(appID: known.key, stream: note.stream): Int64(0)]
         let isWaiting = note[text: "approval_rule"] != nil
-        guard isWaiting || gateway != nil else { throw ExtensionProblem.noGateway }
-        do throws(EventLogError) {
-            try append(
-                isWaiting ? [note] : [note, submission(of: note, attempt: 1)],
-                expecting: expected
-            )
-        } catch {
-            // The same request came twice at a time, and the other one was first.
-            guard error.code == .stale, let before = try massReplay(wish, actor) else {
-                throw error
-            }
-            return before
+        guard isWaiting || refusal != nil || gateway != nil else {
+            throw ExtensionProblem.noGateway
         }
-        guard let gateway, !isWaiting else { return result }
+        var notes = [note]
+        if let refusal {
+            var refused = step(.extensionRefused, of: note)
+            actor.sign(&refused)
+            refused[text: "rule"] = refusal.rawValue
+            notes.append(refused)
+        } else if !isWaiting {
+            notes.append(submission(of: note, attempt: 1))
+        }
+        let expected = [SubscriptionKey(appID: appID, stream: note.stream): Int64(0)]
+        try append(notes, expecting: expected, quiet: quiet)
+        guard let gateway, refusal == nil, !isWaiting else { return result }
         try pause(.requested)
         return try sendMass(note, attempt: 1, through: gateway, result)
+    }
+
+    /// Why a mass extension is refused by our own rules: what one of the same product does to the
+    /// same subscribers cannot be undone, and Apple does it as often as it is asked.
+    private func massRefusal(
+        _ wish: MassExtensionWish,
+        _ appID: Int32
+    ) throws -> ExtensionRule? {
+        let others = try ExtensionNote.rows(
+            isRequest: true,
+            where: "n.kind = 'mass_extension_requested' and n.app_id = $1 and n.product_id = $2",
+            [.int(Int64(appID)), .text(wish.productID)],
+            reading
+        ).map(\.note).filter { other in
+            let storefronts = (other[text: "storefronts"] ?? "").split(separator: ",")
+            return storefronts.isEmpty || wish.storefronts.isEmpty
+                || storefronts.contains { wish.storefronts.contains(String($0)) }
+        }
+        var isOnTicket = false
+        for other in others {
+            let outcome = try read(other.request).2.outcome
+            switch outcome {
+            case .requested, .unknown: return .inProgress
+            case .accepted, .confirmed:
+                if try isUnderWay(other) { return .inProgress }
+                if other[text: "ticket"] == wish.wish.ticket { isOnTicket = true }
+            default: break
+            }
+        }
+        return isOnTicket && !wish.wish.again ? .duplicateTicket : nil
+    }
+
+    /// Whether Apple has not said that a mass extension is complete, for as long as it is asked.
+    private func isUnderWay(_ request: ExtensionNote) throws -> Bool {
+        guard now() < request.at.adding(ExtensionSettler.massReach) else { return false }
+        let rows = try reading.query(
+            """
+            select from ledger.extension_step
+            where stream = $1 and kind = 'mass_extension_status' and complete
+            union all
+            select from ledger.event
+            where stream = $1 and notification_type = 'RENEWAL_EXTENSION' and subtype = 'SUMMARY'
+            limit 1
+            """,
+            [.text(request.stream)]
+        )
+        return rows.count == 0
     }
 
     /// The identifier of a mass request: with a key the same for the same key, so that what comes

@@ -34,7 +34,7 @@ public final class Extensions {
     var pause: (ExtensionPause) throws -> Void = { _ in }
 
     /// How often a decision is made anew when the subscription has news meanwhile.
-    private static let attempts = 8
+    static let attempts = 8
 
     /// Makes it.
     ///
@@ -83,12 +83,13 @@ public final class Extensions {
         try pause(.refreshed)
         for _ in 0..<Self.attempts {
             standing = try ExtensionStanding(key, app, at: now(), reading)
+            // The same request may have come twice at a time: whatever is in the standing was first.
+            if let before = try replay(wish, key, actor) { return before }
             do {
                 return try decide(wish, actor, standing, refreshFailure)
             } catch let error as EventLogError {
                 // News came in between: look again, and judge what is there now.
                 guard error.code == .stale else { throw error }
-                if let before = try replay(wish, key, actor) { return before }
             }
         }
         throw EventLogError(.temporary, "\(key) has news again and again; try later")
@@ -272,9 +273,14 @@ public final class Extensions {
     /// Appends notes in one transaction.
     func append(
         _ notes: [ExtensionNote],
-        expecting positions: [SubscriptionKey: Int64] = [:]
+        expecting positions: [SubscriptionKey: Int64] = [:],
+        quiet: Appender.Quiet? = nil
     ) throws(EventLogError) {
-        let outcomes = try appender.append(notes.map { $0.event() }, expecting: positions)
+        let outcomes = try appender.append(
+            notes.map { $0.event() },
+            expecting: positions,
+            quiet: quiet
+        )
         for outcome in outcomes {
             switch outcome {
             case .appended, .duplicate: break

@@ -12,15 +12,17 @@ extension Service {
             allowing: [
                 "bundle_id", "environment", "product_id", "storefronts", "days", "reason", "ticket",
                 "note", "internal_reason", "ticket_url", "incident_id", "on_behalf_of", "dry_run",
+                "again",
             ]
         )
-        let wish = MassExtensionWish(
+        var wish = MassExtensionWish(
             bundleID: try body.needed("bundle_id"),
             environment: try body.text("environment").map(Self.environment) ?? .production,
             productID: try body.needed("product_id"),
             storefronts: try body.texts("storefronts") ?? [],
             wish: try Self.wish(body, subscription: "", request)
         )
+        wish.wish.again = try body.bool("again") ?? false
         var actor = actor
         actor.onBehalfOf = try body.text("on_behalf_of")
         return atTheDesk { [wish, actor] in try $0.requestMass(wish, by: actor) }

@@ -55,13 +55,15 @@ enum ExtendCommands {
             .list("--storefront", "CODE", "only this storefront, such as USA; repeats"),
             .value("--bundle-id", "ID", "the app"),
             .value("--environment", "Sandbox|Production", "default Production"),
+            .flag("--again", "a second mass extension on the same ticket is meant"),
             .flag("--dry-run", "judge it, write nothing and send nothing"),
             .flag("--no-project", "leave the read models as they are"),
             .allowUnsafeServer,
         ],
         details: """
             Apple works on it for hours. `subledger extend status ID` asks how far it is; the totals
-            stand beside those of the notices that came in read_model.mass_extension.
+            stand beside those of the notices that came in read_model.mass_extension. Until Apple
+            is done no other one for the same subscribers is sent.
             """,
         run: runMass
     )
@@ -168,6 +170,7 @@ enum ExtendCommands {
         _ = try arguments.operands()
         var wish = try wish(arguments, subscription: "")
         wish.isDryRun = arguments.has("--dry-run")
+        wish.again = arguments.has("--again")
         guard let product = arguments.value("--product") else {
             throw CommandFailure.usage("--product ID is missing: which product?")
         }

@@ -246,6 +246,95 @@ struct AppStoreExtensionTests {
         #expect(mass.int(0, 0) == mass.int(0, 1) && mass.int(0, 2) == mass.int(0, 3))
     }
 
+    /// A wish for all subscribers of the product that most have.
+    private func mass(
+        _ bench: StoreBench,
+        in storefronts: [String],
+        ticket: String,
+        change: (inout ExtensionWish) -> Void = { _ in }
+    ) -> MassExtensionWish {
+        let products = bench.overviews.compactMap { $0.transaction?.productID }
+        let counts = Dictionary(products.map { ($0, 1) }, uniquingKeysWith: +)
+        var wish = StoreBench.wish("", days: 3, ticket: ticket)
+        change(&wish)
+        return MassExtensionWish(
+            bundleID: StoreBench.bundleID,
+            environment: .sandbox,
+            productID: counts.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key ?? "",
+            storefronts: storefronts,
+            wish: wish
+        )
+    }
+
+    /// Apple extends the same subscribers as often as it is asked, and it cannot be undone.
+    @Test func theSameSubscribersAreNotExtendedTwiceByMistake() throws {
+        let bench = try StoreBench(subscriptions: 60)
+        func ask(
+            _ storefronts: [String],
+            _ ticket: String,
+            again: Bool = false
+        ) throws -> ExtensionResult {
+            try bench.extensions().requestMass(
+                mass(bench, in: storefronts, ticket: ticket) { $0.again = again },
+                by: ExtensionBench.olga
+            )
+        }
+        func complete(_ result: ExtensionResult) throws {
+            #expect(try bench.extensions().massStatus(result.request).isComplete)
+        }
+        let first = try ask(["DEU", "FRA"], "INC-3")
+        #expect(first.outcome == .accepted)
+        // Apple works on it: neither another ticket nor a second yes makes it another thing.
+        for (storefronts, ticket) in [(["FRA"], "INC-3"), (["DEU"], "INC-4"), ([], "INC-4")] {
+            let refused = try ask(storefronts, ticket, again: true)
+            #expect(refused.outcome == .refusedLocally && refused.rule == "extension_in_progress")
+        }
+        let elsewhere = try ask(["USA"], "INC-3")
+        #expect(elsewhere.outcome == .accepted, "these are others")
+        bench.advance(.hours(3))
+        try complete(first)
+        try complete(elsewhere)
+        // Also where both came to everybody.
+        for storefronts in [["FRA"], []] {
+            let refused = try ask(storefronts, "INC-3")
+            #expect(refused.outcome == .refusedLocally && refused.rule == "duplicate_ticket")
+        }
+        let meant = try ask(["FRA"], "INC-3", again: true)
+        #expect(meant.outcome == .accepted)
+        let other = try ask(["USA"], "INC-5")
+        #expect(other.outcome == .accepted, "another ticket is another reason")
+        // What was refused asked Apple nothing, and has its row.
+        let asked = try bench.database.connect().query(
+            """
+            select count(*) filter (where kind = 'mass_extension_requested'),
+                count(*) filter (where kind = 'mass_extension_submitted'),
+                count(*) filter (where kind = 'extension_refused')
+            from ledger.event
+            """
+        )
+        #expect((0..<3).map { asked.int(0, $0) } == [9, 4, 5])
+    }
+
+    @Test func ofTwoMassExtensionsAtATimeOneIsSent() throws {
+        let bench = try StoreBench(subscriptions: 20)
+        let extensions = try bench.extensions()
+        var other: ExtensionResult?
+        // Decided to be sent, and then somebody else is quicker.
+        extensions.pause = { step in
+            guard step == .decided, other == nil else { return }
+            other = try bench.extensions().requestMass(
+                mass(bench, in: ["USA"], ticket: "INC-7"),
+                by: ExtensionBench.peter
+            )
+        }
+        let result = try extensions.requestMass(
+            mass(bench, in: [], ticket: "INC-6"),
+            by: ExtensionBench.olga
+        )
+        #expect(other?.outcome == .accepted)
+        #expect(result.outcome == .refusedLocally && result.rule == "extension_in_progress")
+    }
+
     @Test func aMassRequestThatGotLostIsSentOnceMoreAfterAWait() throws {
         let bench = try StoreBench()
         let overview = try #require(bench.overviews.first { $0.extensionError == nil })
