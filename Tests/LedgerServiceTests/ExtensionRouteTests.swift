@@ -109,6 +109,16 @@ struct ExtensionRouteTests {
         #expect(row["on_behalf_of"] == "the support desk")
         #expect(row["channel"] == "http")
         #expect(row["client_ip"] == "127.0.0.1")
+        // Who did it on which ticket is for whoever may ask for the audit or extend.
+        for (token, sees) in [("shop", false), ("olga", true), ("anna", true)] {
+            for what in ["events", "explanation"] {
+                let answer = try served.send(.get, "/v1/subscriptions/1000/\(what)", token)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(answer.text.contains("extension_requested"))
+                #expect(answer.text.contains("token:olga") == sees, "\(token) \(answer.text)")
+                #expect(answer.text.contains("SUP-") == sees, "\(token)")
+            }
+        }
     }
 
     @Test func whoMayNotIsTurnedAway() throws {

@@ -125,6 +125,7 @@ import Testing
 
     @Test func aCursorIsReadAsItWasWrittenAndNothingElseIs() throws {
         let cursor = Cursor(
+            of: "list",
             at: .latest,
             last: SubscriptionKey(appID: 7, stream: "a b %/é")
         )
@@ -132,7 +133,11 @@ import Testing
         for text in ["", "x", "AAAA", String(cursor.text.dropLast(4)), cursor.text + "!"] {
             #expect(Cursor(text) != cursor, "\(text)")
         }
-        let senseless = Cursor(at: Timestamp(milliseconds: -1), last: cursor.last)
+        let senseless = Cursor(
+            of: "list",
+            at: Timestamp(milliseconds: -1),
+            last: cursor.last
+        )
         #expect(Cursor(senseless.text) == nil)
     }
 }

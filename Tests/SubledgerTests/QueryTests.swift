@@ -62,6 +62,15 @@ import Testing
         )
         let other = served.get("\(path)&at=2025-06-02&cursor=\(cursor)", token: token)
         #expect(other?.reason == "parameter", "a cursor is of one instant")
+        // Before that a cursor of another list passed rows over without a word.
+        for list in [
+            "billing-recovery?environment=Sandbox", "entitlements?environment=Sandbox&product=x",
+        ] {
+            let list = "/v1/\(list)"
+            #expect(served.get(list, token: token)?.status == 200)
+            let elsewhere = served.get("\(list)&cursor=\(cursor)", token: token)
+            #expect(elsewhere?.reason == "parameter", "a cursor is of one list: \(list)")
+        }
 
         // The product is one of what an owner has; alone it is as well.
         let owned = try #require(wanted.first { $0["app_account_token"] is String })

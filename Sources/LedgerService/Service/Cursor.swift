@@ -4,14 +4,18 @@ internal import Ledger
 
 /// Where the next page of a list begins: after this subscription, as of the same instant.
 ///
-/// The instant is part of it, since all pages of a list must be of one moment.
+/// The instant is part of it, since all pages of a list must be of one moment, and so is which list
+/// it is: in another one it would pass rows over.
 struct Cursor: Hashable, Sendable {
+    /// Which list it is: `Parameters.list`.
+    var list: String
     /// The instant that the list is about.
     var at: Timestamp
     /// The last subscription of the page before.
     var last: SubscriptionKey
 
-    init(at: Timestamp, last: SubscriptionKey) {
+    init(of list: String, at: Timestamp, last: SubscriptionKey) {
+        self.list = list
         self.at = at
         self.last = last
     }
@@ -21,19 +25,20 @@ struct Cursor: Hashable, Sendable {
         guard let bytes = Base64URL.decode(text),
             let plain = String(validating: bytes, as: UTF8.self)
         else { return nil }
-        let words = plain.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
-        guard words.count == 4, words[0] == "1", let milliseconds = Int64(words[1]),
-            let appID = Int32(words[2]), !words[3].isEmpty, words[3].utf8.count <= 200,
-            !words[3].utf8.contains(0)
+        let words = plain.split(separator: " ", maxSplits: 4, omittingEmptySubsequences: false)
+        guard words.count == 5, words[0] == "2", let milliseconds = Int64(words[2]),
+            let appID = Int32(words[3]), !words[4].isEmpty, words[4].utf8.count <= 200,
+            !words[4].utf8.contains(0)
         else { return nil }
+        list = String(words[1])
         at = Timestamp(milliseconds: milliseconds)
-        last = SubscriptionKey(appID: appID, stream: String(words[3]))
+        last = SubscriptionKey(appID: appID, stream: String(words[4]))
         guard at.isStorable else { return nil }
     }
 
     /// The cursor as lists hand it out; what it consists of is nobody else's business.
     var text: String {
-        Base64URL.encode(Array("1 \(at.milliseconds) \(last.appID) \(last.stream)".utf8))
+        Base64URL.encode(Array("2 \(list) \(at.milliseconds) \(last.appID) \(last.stream)".utf8))
     }
 }
 
@@ -52,6 +57,8 @@ struct PageWish: Hashable, Sendable {
     var last: SubscriptionKey?
     /// How many items the page may have.
     var limit: Int
+    /// Which list it is.
+    private let list: String
 
     /// Reads `at`, `cursor` and `limit`.
     init(_ parameters: Parameters, now: Timestamp) throws(ServiceProblem) {
@@ -59,9 +66,10 @@ struct PageWish: Hashable, Sendable {
         limit = Int(try parameters.integer("limit", in: 1...Self.limitMax) ?? Self.limitDefault)
         isAtGiven = at != nil
         self.at = at ?? now
+        list = parameters.list
         guard let text = parameters.text("cursor") else { return }
-        guard let cursor = Cursor(text) else {
-            throw .parameter("cursor", "the next_cursor of the page before, as it was")
+        guard let cursor = Cursor(text), cursor.list == list else {
+            throw .parameter("cursor", "the next_cursor of the page before of this very list")
         }
         guard at == nil || at == cursor.at else {
             throw .parameter("at", "the instant of the page before, or none")
@@ -79,6 +87,6 @@ struct PageWish: Hashable, Sendable {
     ) -> (items: ArraySlice<Item>, next: String?) {
         let page = items.prefix(limit)
         guard items.count > limit, let end = page.last else { return (page, nil) }
-        return (page, Cursor(at: at, last: key(end)).text)
+        return (page, Cursor(of: list, at: at, last: key(end)).text)
     }
 }

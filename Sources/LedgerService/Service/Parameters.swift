@@ -1,3 +1,4 @@
+internal import Crypto
 internal import EventLog
 internal import HTTP
 internal import Ledger
@@ -5,6 +6,13 @@ internal import Ledger
 /// The query of a request, of which every name must be known and none given twice.
 struct Parameters {
     private let values: [String: String]
+    /// Which list is asked for, in some letters: the path with every parameter but those that say
+    /// which part of it, as of when and in what form.
+    let list: String
+
+    private static let partial: Set<String> = [
+        "cursor", "limit", "at", "after", "wait_ms", "format",
+    ]
 
     init(_ request: HTTPRequest, allowing names: [String]) throws(ServiceProblem) {
         var values: [String: String] = [:]
@@ -18,6 +26,10 @@ struct Parameters {
             }
         }
         self.values = values
+        let wanted = values.filter { !Self.partial.contains($0.key) }.sorted { $0.key < $1.key }
+        let parts = request.target.path + wanted.flatMap { ["?\($0.key)", $0.value] }
+        let text = parts.map { "\($0.utf8.count):\($0)" }.joined()
+        list = Base64URL.encode(Array(SHA256.digest(Array(text.utf8)).prefix(9)))
     }
 
     /// A stranger's word, short and without control characters.

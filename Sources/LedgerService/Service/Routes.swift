@@ -86,12 +86,8 @@ extension Service {
                 try service.billingRecovery(request)
             },
             query("/v1/churn") { service, request, _ in try service.churn(request) },
-            query("/v1/subscriptions/{id}/explanation") { service, request, _ in
-                try service.explanation(request)
-            },
-            query("/v1/subscriptions/{id}/events") { service, request, _ in
-                try service.subscriptionEvents(request)
-            },
+            query("/v1/subscriptions/{id}/explanation") { try $0.explanation($1, for: $2) },
+            query("/v1/subscriptions/{id}/events") { try $0.subscriptionEvents($1, for: $2) },
             query("/v1/events") { try $0.events($1, for: $2) },
             query("/v1/events/{position}/evidence", [.auditor]) { service, request, _ in
                 try service.evidence(request)

@@ -10,7 +10,7 @@ extension Service {
     private static let evidenceMax: Int64 = 100
 
     /// `GET /v1/subscriptions/{id}/explanation`: the timeline and the events behind it.
-    func explanation(_ request: HTTPRequest) throws -> Answer {
+    func explanation(_ request: HTTPRequest, for role: APIToken.Role) throws -> Answer {
         let parameters = try Parameters(
             request,
             allowing: ["environment", "at", "known_at", "known_at_position"]
@@ -35,7 +35,10 @@ extension Service {
             json.beginObject()
             json.key("explanations")
             json.beginArray()
-            for explanation in found { explanation.write(to: &json) }
+            for var explanation in found {
+                explanation.events = explanation.events.map { $0.shown(to: role) }
+                explanation.write(to: &json)
+            }
             json.endArray()
             json.endObject()
             return .json(json.text)
@@ -43,7 +46,10 @@ extension Service {
     }
 
     /// `GET /v1/subscriptions/{id}/events`: what the log holds of a subscription.
-    func subscriptionEvents(_ request: HTTPRequest) throws -> Answer {
+    func subscriptionEvents(
+        _ request: HTTPRequest,
+        for role: APIToken.Role
+    ) throws -> Answer {
         let parameters = try Parameters(
             request,
             allowing: [
@@ -73,7 +79,8 @@ extension Service {
                 $0.position > place.after && $0.position <= known
             }
             .sorted { $0.position < $1.position }
-            return Self.page(events.prefix(limit).map { ($0, nil) }, apps, after: place, epoch)
+            let shown = events.prefix(limit).map { ($0.shown(to: role), StoredEvidence?.none) }
+            return Self.page(shown, apps, after: place, epoch)
         }
     }
 
@@ -119,7 +126,7 @@ extension Service {
             let reader = LogReader(connection)
             let apps = try reader.apps()
             let events = try reader.events(after: place.after, limit: limit).map { event in
-                (event, hasEvidence ? try reader.evidence(of: event) : nil)
+                (event.shown(to: role), hasEvidence ? try reader.evidence(of: event) : nil)
             }
             return Self.page(events, apps, after: place, epoch)
         }
@@ -173,5 +180,16 @@ extension Service {
         json.member("epoch", epoch)
         json.endObject()
         return .json(json.text)
+    }
+}
+
+extension StoredEvent {
+    /// The event as a role may see it: who did what on which ticket is not for readers.
+    fileprivate func shown(to role: APIToken.Role) -> StoredEvent {
+        guard role == .reader else { return self }
+        var event = self
+        event.operator = nil
+        event.ticket = nil
+        return event
     }
 }
