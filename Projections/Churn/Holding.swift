@@ -117,17 +117,26 @@ struct HoldingIndex {
             monthly: 0
         )
         add(place, at: instant, to: &holding)
-        for other in additional where other != place && covers(other, instant) {
+        for other in additional where other != place && covers(other, beside: place, instant) {
             guard charges[other].currency == holding.currency else { continue }
             add(other, at: instant, to: &holding)
         }
         return holding
     }
 
-    private func covers(_ place: Int, _ instant: Timestamp) -> Bool {
-        charges[place].from <= instant && instant < charges[place].until
-            && charges[place].ownership == .purchased
-            && charges[place].revokedAt.map { instant < $0 } ?? true
+    /// Whether added seats are held at an instant that the charge of a period stands for.
+    ///
+    /// They are of that period, so they stay while it stands for more than it paid for: in grace,
+    /// and while a renewal may still be under way.
+    private func covers(_ other: Int, beside place: Int, _ instant: Timestamp) -> Bool {
+        let seats = charges[other]
+        let period = charges[place]
+        guard seats.from <= instant, seats.ownership == .purchased,
+            seats.revokedAt.map({ instant < $0 }) ?? true
+        else { return false }
+        return instant < seats.until
+            || (instant >= period.until && seats.until >= period.until
+                && seats.from >= period.from && seats.from < period.until)
     }
 
     private func add(_ place: Int, at instant: Timestamp, to holding: inout Holding) {

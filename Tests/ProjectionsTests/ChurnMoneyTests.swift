@@ -288,6 +288,53 @@ import Testing
         #expect(life.money.contains("20 refund seats 9990"))
     }
 
+    /// They are of the period, whatever stands for it: no seat is given up because a charge fails.
+    @Test(arguments: [true, false])
+    func addedSeatsAreHeldInGraceAndLostWithTheRest(hasGrace: Bool) {
+        var life = ChurnLife()
+        let period = ChurnLife.period(1, 0, 30, reason: .purchase) { $0.quantity = 2 }
+        life.notify(.subscribed, .initialBuy, 0, period, ChurnLife.renewal())
+        let seats = ChurnLife.period(2, 10, 30, reason: .purchase) {
+            $0.quantity = 3
+            $0.additionalReason = "SEAT_ADDITION"
+        }
+        life.notify(.didChangeRenewalPref, nil, 10, seats, ChurnLife.renewal())
+        if hasGrace {
+            let grace = ChurnLife.renewal {
+                $0.isInBillingRetryPeriod = true
+                $0.gracePeriodExpiresDate = ChurnLife.day(46)
+            }
+            life.notify(.didFailToRenew, .gracePeriod, 30, period, grace)
+            life.notify(.gracePeriodExpired, nil, 46, period, grace)
+        }
+        // Without any news a renewal may be under way for some hours, and then it has lapsed.
+        let values = life.moments.filter { $0.at < ChurnLife.day(47) && $0.monthlyDelta != 0 }
+        #expect(
+            values.map(\.kind) == [
+                .newPaid, .priceChanged, hasGrace ? .accessChurn : .lapsedUnconfirmed,
+            ]
+        )
+        #expect(values.map(\.monthlyDelta) == [19_980, 29_970, -49_950])
+        #expect(values.last.map { $0.at >= ChurnLife.day(30) } == true)
+    }
+
+    /// Seats that were added to the period before are none of the present one's.
+    @Test func addedSeatsEndWithTheirPeriodWhereItIsRenewedWithoutThem() {
+        var life = ChurnLife()
+        let period = ChurnLife.period(1, 0, 30, reason: .purchase) { $0.quantity = 2 }
+        life.notify(.subscribed, .initialBuy, 0, period, ChurnLife.renewal())
+        let seats = ChurnLife.period(2, 10, 30, reason: .purchase) {
+            $0.quantity = 3
+            $0.additionalReason = "SEAT_ADDITION"
+        }
+        life.notify(.didChangeRenewalPref, nil, 10, seats, ChurnLife.renewal())
+        let next = ChurnLife.period(3, 30, 60) { $0.quantity = 2 }
+        life.notify(.didRenew, nil, 30, next, ChurnLife.renewal())
+        let values = life.moments.filter { $0.at < ChurnLife.day(59) && $0.monthlyDelta != 0 }
+        #expect(values.map(\.monthlyDelta) == [19_980, 29_970, -29_970])
+        #expect(values.last?.at == ChurnLife.day(30))
+    }
+
     // MARK: - Whose
 
     @Test func aFamilyMemberIsNobodysRevenue() {
