@@ -219,15 +219,19 @@ import Testing
         #expect(life.at(end)?.entitledApple == false)
     }
 
-    @Test func a09AnEmptyPeriodGrantsNothing() {
+    /// Nor does what may follow a period: leeway for a renewal that is not known yet.
+    @Test(arguments: [0, -5], [true, false])
+    func a09AnEmptyPeriodGrantsNothing(days: Int64, renews: Bool) {
         var life = Life()
         life.notify(
             .subscribed,
             .initialBuy,
             at: Life.t0,
-            Life.transaction(1, from: Life.t0, until: Life.t0)
+            Life.transaction(1, from: Life.t0, until: Life.t0.adding(.days(days))),
+            renews ? Life.renewal() : nil
         )
-        #expect(life.history.timeline.allSatisfy { !$0.entitledApple })
+        #expect(life.history.timeline.allSatisfy { !$0.entitledApple && !$0.entitled })
+        #expect(life.history.timeline.allSatisfy { $0.state != .renewalPending })
         #expect(life.history.timeline.first?.from == Life.t0)
         #expect(life.history.timeline.last?.until == nil)
     }

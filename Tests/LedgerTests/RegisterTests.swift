@@ -95,7 +95,7 @@ import Testing
                 interval.until.map { interval.from < $0 } ?? true
             }
         )
-        #expect(life.at(Life.t0)?.state == .renewalPending)
+        #expect(life.at(Life.t0)?.state == .expired(.presumed), "nothing follows from it")
     }
 
     // MARK: Refunds

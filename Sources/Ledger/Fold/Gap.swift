@@ -115,7 +115,10 @@ struct Gap {
             piece.deciding.marker = failure.position
             let end = evidence.retryEnd(of: self, registers, profile)
             if !Self.add(&piece, to: end, stop, &pieces) { return }
-        } else if !evidence.isOver, evidence.mayRenew {
+        } else if !evidence.isOver, evidence.mayRenew,
+            // An empty period grants nothing, so nothing after it either.
+            registers.periods[last].end > registers.periods[last].start
+        {
             piece.state = .renewalPending
             piece.confidence = .clock
             let leeway = rules.lapseLeeway(at: end) ?? Clock.leeway(profile)
