@@ -16,7 +16,8 @@ enum EntitlementsCommand {
         ],
         details: """
             “Apple” is Apple's own line: an active period or a grace period. “policy” is yours:
-            the access policy in subledger.json. With --json: an array, one object a subscription.
+            the access policy in subledger.json. With --json: an array, one object a subscription;
+            with --known-at an object that says what was known, with that array in it.
             --owner lists all that an account has: its own, by an alias (a migration), family, an
             assigned seat, or bought by the same customer without a token. “*” marks the one that
             counts in each group: entitled, of the highest level, the longest.
