@@ -335,6 +335,15 @@ import Testing
         #expect(values.last?.at == ChurnLife.day(30))
     }
 
+    /// A period that ends when it begins, or before, is nobody's subscription.
+    @Test(arguments: [0.0, -5.0])
+    func anEmptyPeriodMakesNoSubscriberAndNoValue(length: Double) {
+        var life = ChurnLife()
+        let period = ChurnLife.period(1, 0, length, reason: .purchase)
+        life.notify(.subscribed, .initialBuy, 0, period, ChurnLife.renewal())
+        #expect(life.moments.allSatisfy { $0.kind != .newPaid && $0.monthlyDelta == 0 })
+    }
+
     // MARK: - Whose
 
     @Test func aFamilyMemberIsNobodysRevenue() {
