@@ -297,6 +297,19 @@ struct ExtensionTests {
         }
     }
 
+    /// Once it was a broken constraint, and over HTTP our own fault.
+    @Test func somebodyElsesKeyOfTheSameSubscriptionIsAnotherRequest() throws {
+        let bench = try ExtensionBench()
+        try bench.buy()
+        let wish = ExtensionBench.wish { $0.idempotencyKey = "key-3" }
+        #expect(try bench.extend(wish, by: ExtensionBench.peter).outcome == .accepted)
+        #expect(throws: ExtensionProblem.idempotencyMismatch) {
+            try bench.extend(wish, by: ExtensionBench.olga)
+        }
+        #expect(try bench.extend(wish, by: ExtensionBench.peter).isRepeated)
+        #expect(bench.apple.orders.withLock { $0.count } == 1)
+    }
+
     /// The other one comes before the subscription is judged, or after it.
     @Test(arguments: [ExtensionPause.refreshed, .decided])
     func theSameKeyTwiceAtATimeIsOneRequest(at pause: ExtensionPause) throws {

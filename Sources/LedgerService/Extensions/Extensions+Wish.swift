@@ -63,6 +63,9 @@ extension Extensions {
     }
 
     /// What the same request came to before, where its key was used already.
+    ///
+    /// A key is one's own. For one subscription it is used once all the same, so that somebody
+    /// else's is another request than this one.
     func replay(
         _ wish: ExtensionWish,
         _ key: SubscriptionKey,
@@ -71,12 +74,22 @@ extension Extensions {
         guard let idempotencyKey = wish.idempotencyKey else { return nil }
         let found = try ExtensionNote.rows(
             isRequest: true,
-            where: "n.idempotency_key = $1 and n.operator_authenticated = $2",
-            [.text(idempotencyKey), .text(actor.authenticated)],
+            where: """
+                n.idempotency_key = $1
+                    and (n.operator_authenticated = $2 or n.stream = $3 and n.app_id = $4)
+                """,
+            [
+                .text(idempotencyKey), .text(actor.authenticated), .text(key.stream),
+                .int(Int64(key.appID)),
+            ],
             reading
-        )
-        guard let (_, note) = found.first else { return nil }
-        guard note.stream == key.stream, note[int: "days"] == Int64(wish.days),
+        ).map(\.note)
+        guard !found.isEmpty else { return nil }
+        guard
+            let note = found.first(where: {
+                $0[text: "operator_authenticated"] == actor.authenticated
+            }),
+            note.stream == key.stream, note[int: "days"] == Int64(wish.days),
             note[int: "reason_code"] == Int64(wish.reason.rawValue),
             note[text: "ticket"] == wish.ticket,
             note[text: "justification"] == wish.justification
