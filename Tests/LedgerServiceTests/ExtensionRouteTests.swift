@@ -183,7 +183,10 @@ struct ExtensionRouteTests {
             let rows = try #require(page.body["extensions"] as? [[String: Any]])
             seen += rows.compactMap { $0["ticket_id"] as? String }
             cursor = (page.body["next_cursor"] as? String).map { "&cursor=\($0)" } ?? ""
-        } while !cursor.isEmpty
+            guard !cursor.isEmpty else { break }
+            let foreign = try served.send(.get, "/v1/extensions?operator=olga\(cursor)", "anna")
+            #expect(foreign.status == 400, "in another list it would pass rows over")
+        } while true
         #expect(seen.sorted() == (0..<5).map { "SUP-\($0)" })
         let filtered = try served.send(
             .get,

@@ -89,6 +89,8 @@ import Testing
         ("/v1/churn?from=2025-01-01&to=2025-02-01&by=week", "parameter"),
         ("/v1/events/0/evidence", "parameter"), ("/v1/events/77/evidence", "not_found"),
         ("/v1/events?limit=0", "parameter"), ("/v1/events?after=7", "parameter"),
+        ("/v1/events?after=999&epoch=1", "parameter"),
+        ("/v1/events?after=999&epoch=1&wait_ms=20000", "parameter"),
         ("/v1/subscriptions/77/events", "not_found"),
         ("/v1/subscriptions/77/explanation", "not_found"), ("/v2/entitlements", "not_found"),
     ]
@@ -140,5 +142,11 @@ import Testing
             served.get("\(path)?after=\(after)&epoch=1&wait_ms=50", token: token)
         )
         #expect((none.object["events"] as? [Any])?.isEmpty == true)
+        let all = try #require(served.get(path, token: token)?.object["events"] as? [[String: Any]])
+        let stream = try #require(all.first?["stream"] as? String)
+        let environment = try #require(all.first?["environment"] as? String)
+        let events = "/v1/subscriptions/\(stream)/events?environment=\(environment)"
+        let own = try #require(served.get("\(events)&after=999&epoch=1", token: token))
+        #expect(own.reason == "parameter", "nor do a subscription's events begin beyond the end")
     }
 }

@@ -11,9 +11,13 @@ public struct ExtensionQuery: Hashable, Sendable {
         var appID: Int32
         var sequence: Int32
 
-        /// The place as pages hand it out.
-        var text: String {
-            Base64URL.encode(Array("x1 \(at.milliseconds) \(appID) \(sequence) \(stream)".utf8))
+        /// The place as the pages of a list hand it out.
+        ///
+        /// - Parameter list: which list it is, `Parameters.list`: in another one the place would pass
+        ///   rows over.
+        func text(of list: String) -> String {
+            let text = "x2 \(list) \(at.milliseconds) \(appID) \(sequence) \(stream)"
+            return Base64URL.encode(Array(text.utf8))
         }
 
         init(at: Timestamp, stream: String, appID: Int32, sequence: Int32) {
@@ -23,21 +27,22 @@ public struct ExtensionQuery: Hashable, Sendable {
             self.sequence = sequence
         }
 
-        /// Reads a place; nil for what no page has handed out.
-        init?(_ text: String) {
+        /// Reads a place; nil for what no page of this list has handed out.
+        init?(_ text: String, of list: String) {
             guard let bytes = Base64URL.decode(text),
                 let plain = String(validating: bytes, as: UTF8.self)
             else { return nil }
-            let words = plain.split(separator: " ", maxSplits: 4, omittingEmptySubsequences: false)
-            guard words.count == 5, words[0] == "x1", let milliseconds = Int64(words[1]),
-                let appID = Int32(words[2]), let sequence = Int32(words[3]), !words[4].isEmpty,
-                words[4].utf8.count <= 255, !words[4].utf8.contains(0)
+            let words = plain.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
+            guard words.count == 6, words[0] == "x2", words[1] == list,
+                let milliseconds = Int64(words[2]), let appID = Int32(words[3]),
+                let sequence = Int32(words[4]), !words[5].isEmpty, words[5].utf8.count <= 255,
+                !words[5].utf8.contains(0)
             else { return nil }
             at = Timestamp(milliseconds: milliseconds)
             guard at.isStorable else { return nil }
             self.appID = appID
             self.sequence = sequence
-            stream = String(words[4])
+            stream = String(words[5])
         }
     }
 

@@ -69,7 +69,7 @@ struct PageWish: Hashable, Sendable {
         list = parameters.list
         guard let text = parameters.text("cursor") else { return }
         guard let cursor = Cursor(text), cursor.list == list else {
-            throw .parameter("cursor", "the next_cursor of the page before of this very list")
+            throw .foreignCursor
         }
         guard at == nil || at == cursor.at else {
             throw .parameter("at", "the instant of the page before, or none")

@@ -21,9 +21,10 @@ package final class Feed: Sendable {
         var epoch: Int64
         var position: Int64
 
-        /// Whether there is something to tell, be it that the epoch of the question is over.
+        /// Whether there is something to tell, be it that the epoch of the question is over or that
+        /// the log has not come to its place.
         func isNews(for waiter: Waiter) -> Bool {
-            position > waiter.after || waiter.epoch.map { $0 != epoch } ?? false
+            position != waiter.after || waiter.epoch.map { $0 != epoch } ?? false
         }
     }
 

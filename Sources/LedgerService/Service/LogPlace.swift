@@ -36,4 +36,14 @@ struct LogPlace: Hashable, Sendable {
             present: present
         )
     }
+
+    /// Refuses a place that the log has not come to, as nobody was ever given one: whoever asks from
+    /// there would wait for ever, or pass over what is appended in between.
+    ///
+    /// - Parameter end: the last position, read after the question came.
+    /// - Throws: `ServiceProblem`.
+    func check(notBeyond end: Int64) throws(ServiceProblem) {
+        guard after > end else { return }
+        throw .parameter("after", "the next_after of the page before; the log ends at \(end)")
+    }
 }

@@ -124,15 +124,10 @@ extension Service {
         )
         var place: ExtensionQuery.Place?
         if let text = parameters.text("cursor") {
-            place = ExtensionQuery.Place(text)
-            guard place != nil else {
-                throw ServiceProblem.parameter(
-                    "cursor",
-                    "the next_cursor of the page before, as it was"
-                )
-            }
+            place = ExtensionQuery.Place(text, of: parameters.list)
+            guard place != nil else { throw ServiceProblem.foreignCursor }
         }
-        return auditors.answer { [self, query, place] connection in
+        return auditors.answer { [self, query, place, list = parameters.list] connection in
             let found = try query.rows(after: place, limit: limit + 1, connection)
             let page = found.prefix(limit)
             // Who reads who did what is on record too.
@@ -146,7 +141,7 @@ extension Service {
                 through: Appender(appendingSession())
             )
             feed.wake()
-            let next = found.count > limit ? page.last?.place.text : nil
+            let next = found.count > limit ? page.last?.place.text(of: list) : nil
             if form == .csv {
                 var table = CSVTable(ExtensionAuditRow.names)
                 for row in page { table.add(row.fields) }

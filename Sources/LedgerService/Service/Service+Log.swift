@@ -63,6 +63,7 @@ extension Service {
         let knowledge = try parameters.knowledge()
         return auditors.answer { connection in
             let epoch = try place.epoch(EpochBook(connection).all())
+            if place.after > 0 { try place.check(notBeyond: LogReader(connection).head().position) }
             let known = try Self.known {
                 try knowledge.map { try LogPrefix($0, connection).position } ?? .max
             }
@@ -127,6 +128,9 @@ extension Service {
             let apps = try reader.apps()
             let events = try reader.events(after: place.after, limit: limit).map { event in
                 (event.shown(to: role), hasEvidence ? try reader.evidence(of: event) : nil)
+            }
+            if events.isEmpty, place.after > 0 {
+                try place.check(notBeyond: reader.head().position)
             }
             return Self.page(events, apps, after: place, epoch)
         }

@@ -21,6 +21,12 @@ struct ServiceProblem: Error, Hashable, Sendable {
         )
     }
 
+    /// A cursor that this list has not handed out: in another list it would pass rows over.
+    static let foreignCursor = parameter(
+        "cursor",
+        "the next_cursor of the page before of this very list"
+    )
+
     /// What is asked about is not there.
     static func notFound(_ what: String) -> ServiceProblem {
         ServiceProblem(404, "not_found", "What is asked about is not there.", what)
