@@ -15,6 +15,7 @@ public struct ExtensionQuery: Hashable, Sendable {
         ///
         /// - Parameter list: which list it is, `Parameters.list`: in another one the place would pass
         ///   rows over.
+        /// - Returns: the place, of which nobody else needs to know what it consists of.
         func text(of list: String) -> String {
             let text = "x2 \(list) \(at.milliseconds) \(appID) \(sequence) \(stream)"
             return Base64URL.encode(Array(text.utf8))

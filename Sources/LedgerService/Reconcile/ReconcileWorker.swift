@@ -9,7 +9,8 @@ internal import Synchronization
 /// Gets what was missed while the program serves, on a thread of its own.
 ///
 /// Every some minutes it reads Apple's notification history from where it was read last, an hour
-/// back; in between it asks about subscriptions whose news is missing. Of several programs over one
+/// back; in between it asks about subscriptions whose news is missing. What is wrong with one app, or
+/// with one of Apple's environments, keeps nothing from the others. Of several programs over one
 /// database one does so at a time.
 package final class ReconcileWorker: Sendable {
     /// How it is set up.
@@ -26,6 +27,8 @@ package final class ReconcileWorker: Sendable {
         package var anomalousRest = Milliseconds.days(1)
         /// How many are asked about in one go.
         package var batch: Int64 = 50
+        /// How long an app of which Apple could not be asked in an environment is left alone.
+        package var troubleRest = Duration.seconds(60)
         /// How extensions are settled; nil where they are not.
         package var extensions: ExtensionSettings?
         /// Who this program is, for the audit of extensions.
@@ -48,7 +51,11 @@ package final class ReconcileWorker: Sendable {
         /// When it last read the notifications of every app to their end; nil before.
         package var backfilledAt: Timestamp?
         /// What went wrong last; nil when the last run went well.
-        package var failure: String?
+        package var failure: String? { general ?? troubles.min { $0.key < $1.key }?.value }
+        /// What went wrong before any app's turn, such as a database that is away.
+        var general: String?
+        /// What is wrong with single apps, by bundle id and environment.
+        package var troubles: [String: String] = [:]
         /// How many runs failed since the start.
         package var failures = 0
     }
@@ -67,6 +74,16 @@ package final class ReconcileWorker: Sendable {
     private let isStopping = Atomic<Bool>(false)
     private let shouldReload = Atomic<Bool>(false)
     private let state = Mutex(Condition())
+
+    /// Which apps are left alone, and until when; only the worker's own thread knows of it.
+    private struct Agenda {
+        var backfilledAt: [AppKey: Timestamp] = [:]
+        var aloneUntil: [AppKey: ContinuousClock.Instant] = [:]
+
+        func mayAsk(_ app: AppKey) -> Bool {
+            aloneUntil[app].map { $0 <= ContinuousClock.now } ?? true
+        }
+    }
 
     /// Starts it.
     ///
@@ -128,6 +145,7 @@ package final class ReconcileWorker: Sendable {
         var clients: AppStoreClients?
         var recorder: ResponseRecorder?
         var settler: ExtensionSettler?
+        var agenda = Agenda()
         let turn = Turn(work: "reconcile", holder: holder)
         while !shouldStop {
             var rest = options.restMilliseconds
@@ -138,13 +156,14 @@ package final class ReconcileWorker: Sendable {
                     let made = try makeClients(surroundings)
                     clients = made
                     settler = self.settler(made)
+                    agenda.aloneUntil = [:]
                 }
                 if recorder == nil {
                     recorder = ResponseRecorder(run: holder, verifier: verifier, connect: connect)
                 }
                 if let clients, let recorder {
-                    try work(clients, recorder, settler, turn)
-                    state.withLock { $0.failure = nil }
+                    try work(clients, recorder, settler, turn, &agenda)
+                    state.withLock { $0.general = nil }
                 }
             } catch {
                 note(error)
@@ -163,7 +182,8 @@ package final class ReconcileWorker: Sendable {
         _ clients: AppStoreClients,
         _ recorder: ResponseRecorder,
         _ settler: ExtensionSettler?,
-        _ turn: Turn
+        _ turn: Turn,
+        _ agenda: inout Agenda
     ) throws {
         func isOurs() throws -> Bool {
             try recorder.withSession { connection, _ in try turn.take(connection) }
@@ -171,14 +191,39 @@ package final class ReconcileWorker: Sendable {
         guard try isOurs() else { return }
         // First what an operator waits for; it is little.
         if let settler { try settle(settler, isOurs) }
-        if isBackfillDue {
-            for account in clients.accounts where !shouldStop {
+        for account in clients.accounts where !shouldStop && isBackfillDue(account.app, agenda) {
+            let start = now()
+            let isDone = try asking(account.app, &agenda) {
                 try backfill(account, recorder, isOurs)
             }
-            guard !shouldStop else { return }
-            state.withLock { $0.backfilledAt = now() }
+            if isDone ?? false { agenda.backfilledAt[account.app] = start }
         }
-        if options.syncs { try sync(clients, recorder, isOurs) }
+        guard !shouldStop else { return }
+        let all = clients.accounts.map { agenda.backfilledAt[$0.app] }
+        if !all.contains(nil) {
+            state.withLock { $0.backfilledAt = all.compactMap(\.self).min() }
+        }
+        if options.syncs { try sync(clients, recorder, &agenda, isOurs) }
+    }
+
+    /// Asks about one app, which is left alone for a while where Apple cannot be asked about it.
+    ///
+    /// - Returns: what `body` returns; nil where it came to nothing.
+    private func asking<Value>(
+        _ app: AppKey,
+        _ agenda: inout Agenda,
+        _ body: () throws -> Value
+    ) throws -> Value? {
+        let name = "\(app.bundleID) \(app.environment)"
+        do {
+            let value = try body()
+            state.withLock { _ = $0.troubles.removeValue(forKey: name) }
+            return value
+        } catch let error as AppStoreAPIError where error.kind != .stopped {
+            agenda.aloneUntil[app] = .now + options.troubleRest
+            note(error, of: app, name)
+            return nil
+        }
     }
 
     /// What settles extensions, over the same clients and so within the same limits.
@@ -210,17 +255,20 @@ package final class ReconcileWorker: Sendable {
         changed()
     }
 
-    private var isBackfillDue: Bool {
-        guard options.backfillMinutes > 0 else { return false }
-        guard let last = condition.backfilledAt else { return true }
+    private func isBackfillDue(_ app: AppKey, _ agenda: Agenda) -> Bool {
+        guard options.backfillMinutes > 0, agenda.mayAsk(app) else { return false }
+        guard let last = agenda.backfilledAt[app] else { return true }
         return last.adding(.minutes(options.backfillMinutes)) <= now()
     }
 
+    /// Reads an app's notifications.
+    ///
+    /// - Returns: whether to the end.
     private func backfill(
         _ account: AppStoreClients.Account,
         _ recorder: ResponseRecorder,
         _ isOurs: () throws -> Bool
-    ) throws {
+    ) throws -> Bool {
         var isLost = false
         var seen = 0
         let report: Backfill.Report
@@ -236,36 +284,46 @@ package final class ReconcileWorker: Sendable {
         } catch let error as AppStoreAPIError where error.kind == .unauthorized {
             // An app that was never released is none that Production knows.
             guard account.isUnreleased, account.app.environment == .production else { throw error }
-            return
+            return true
         }
         state.withLock { $0.recovered += report.recovered }
-        guard report.recovered > 0 || !report.rejected.isEmpty else { return }
+        guard report.recovered > 0 || !report.rejected.isEmpty else { return !report.isStopped }
         log.write(.warning, "notifications_recovered") { json in
             json.member("bundle_id", account.app.bundleID)
             json.member("environment", "\(account.app.environment)")
             json.member("recovered", report.recovered)
             json.member("rejected", report.rejected.count)
         }
+        return !report.isStopped
     }
 
     private func sync(
         _ clients: AppStoreClients,
         _ recorder: ResponseRecorder,
+        _ agenda: inout Agenda,
         _ isOurs: () throws -> Bool
     ) throws {
         let sync = Sync(clients, recorder, now: now)
-        let targets = try targets()
+        let targets = try targets(clients.accounts.map(\.app).filter(agenda.mayAsk))
         var done: Set<SyncSelection.Target> = []
+        var isFull: Set<AppKey> = []
         for var target in targets where !shouldStop {
             let reason = target.reason
             target.reason = .all
             guard done.insert(target).inserted else { continue }
             target.reason = reason
-            guard let account = clients.account(target.app) else { continue }
+            guard let account = clients.account(target.app), agenda.mayAsk(target.app),
+                !isFull.contains(target.app)
+            else { continue }
             // What cannot wait needs room as well: the rest is left for the next round.
             let endpoint = APIEndpoint.subscriptionStatuses(id: target.id)
-            guard account.client.headroom(for: endpoint) > 0.2, try isOurs() else { return }
-            let result = try sync.run(target)
+            guard account.client.headroom(for: endpoint) > 0.2 else {
+                isFull.insert(target.app)
+                continue
+            }
+            guard try isOurs() else { return }
+            let result = try asking(target.app, &agenda) { try sync.run(target) }
+            guard let result else { continue }
             state.withLock { $0.synced += 1 }
             guard result.recorded.appended > 0 else { continue }
             changed()
@@ -277,7 +335,7 @@ package final class ReconcileWorker: Sendable {
         }
     }
 
-    private func targets() throws -> [SyncSelection.Target] {
+    private func targets(_ apps: [AppKey]) throws -> [SyncSelection.Target] {
         let selection = SyncSelection(try read())
         let now = now()
         func due(
@@ -286,6 +344,7 @@ package final class ReconcileWorker: Sendable {
         ) throws -> [SyncSelection.Target] {
             try selection.targets(
                 [reason],
+                of: apps,
                 now: now,
                 notSince: now.adding(Milliseconds(rawValue: -rest.rawValue)),
                 limit: options.batch
@@ -313,12 +372,28 @@ package final class ReconcileWorker: Sendable {
     private func note(_ error: any Error) {
         let text = "\(error)"
         let isNews = state.withLock { state in
-            let isNews = state.failure != text
-            state.failure = text
+            let isNews = state.general != text
+            state.general = text
             state.failures += 1
             return isNews
         }
         guard isNews, !shouldStop else { return }
         log.write(.error, "reconcile_failed") { $0.member("error", text) }
+    }
+
+    private func note(_ error: AppStoreAPIError, of app: AppKey, _ name: String) {
+        let text = "\(error)"
+        let isNews = state.withLock { state in
+            let isNews = state.troubles[name] != text
+            state.troubles[name] = text
+            state.failures += 1
+            return isNews
+        }
+        guard isNews, !shouldStop else { return }
+        log.write(.error, "reconcile_failed") { json in
+            json.member("bundle_id", app.bundleID)
+            json.member("environment", "\(app.environment)")
+            json.member("error", text)
+        }
     }
 }

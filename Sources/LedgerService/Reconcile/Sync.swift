@@ -1,5 +1,5 @@
 package import AppStore
-internal import EventLog
+package import EventLog
 package import Ledger
 internal import Postgres
 
@@ -66,33 +66,44 @@ package final class Sync {
     ///
     /// Production is asked first. Only its answer that there is no such transaction (4040010) leads
     /// to Sandbox, or for an app that was never released a 401 too: an outage of Production must not
-    /// give a Sandbox answer.
+    /// give a Sandbox answer. An app that cannot be asked about keeps no other from being asked.
     ///
-    /// - Parameter id: any transaction id.
+    /// - Parameters:
+    ///   - id: any transaction id.
+    ///   - apps: where to look.
     /// - Returns: where it is; nil where no app has it.
-    /// - Throws: `AppStoreAPIError` where Apple cannot tell.
-    package func find(_ id: String) throws -> SyncSelection.Target? {
+    /// - Throws: `AppStoreAPIError` where it was not found and Apple cannot tell for some app, and
+    ///   `EventLogError` or `PostgresError` when the answer cannot be recorded.
+    package func find(_ id: String, in apps: [AppKey]) throws -> SyncSelection.Target? {
         var isOpen: Set<String> = []
-        for account in clients.accounts {
+        var failure: AppStoreAPIError?
+        for account in clients.accounts where apps.contains(account.app) {
             let bundleID = account.app.bundleID
             if account.app.environment == .sandbox,
-                clients.account(AppKey(bundleID: bundleID, environment: .production)) != nil,
+                apps.contains(AppKey(bundleID: bundleID, environment: .production)),
                 !isOpen.contains(bundleID)
             {
                 continue
             }
+            let response: APIResponse
             do throws(AppStoreAPIError) {
-                let response = try account.client.send(.transactionInfo(id: id))
-                _ = try? recorder.record(response, about: id)
-                return SyncSelection.Target(app: account.app, id: id, reason: .named)
+                response = try account.client.send(.transactionInfo(id: id))
             } catch {
                 let isElsewhere =
                     error.code == .transactionIDNotFound
                     || (error.kind == .unauthorized && account.isUnreleased)
-                guard isElsewhere else { throw error }
-                isOpen.insert(bundleID)
+                if isElsewhere {
+                    isOpen.insert(bundleID)
+                } else {
+                    guard error.kind != .stopped else { throw error }
+                    failure = failure ?? error
+                }
+                continue
             }
+            _ = try recorder.record(response, about: id)
+            return SyncSelection.Target(app: account.app, id: id, reason: .named)
         }
+        if let failure { throw failure }
         return nil
     }
 

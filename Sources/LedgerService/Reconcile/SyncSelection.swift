@@ -44,6 +44,7 @@ package struct SyncSelection {
     ///
     /// - Parameters:
     ///   - reasons: the reasons that count.
+    ///   - apps: only those of these: whoever cannot be asked about takes no place of others.
     ///   - now: our clock.
     ///   - notSince: only those last asked about before then; nil for all.
     ///   - limit: how many at most.
@@ -51,6 +52,7 @@ package struct SyncSelection {
     /// - Throws: `PostgresError`.
     package func targets(
         _ reasons: Set<Reason>,
+        of apps: [AppKey],
         now: Timestamp,
         notSince: Timestamp?,
         limit: Int64 = .max
@@ -77,7 +79,9 @@ package struct SyncSelection {
             ) as i on true
             left join ledger.poll as p on p.stream = s.stream and p.app_id = s.app_id
                 and p.source = 'subscription_statuses'
-            where (p.last_at is null or $2::timestamptz is null or p.last_at < $2)
+            where (app.bundle_id, app.environment) in (
+                    select * from unnest($7::text[], $8::text[]))
+                and (p.last_at is null or $2::timestamptz is null or p.last_at < $2)
                 and ($5 or ($3 and coalesce(i.is_overdue, false))
                     or ($4 and cardinality(s.anomalies) > 0))
             order by p.last_at nulls first, s.stream, s.app_id
@@ -88,6 +92,7 @@ package struct SyncSelection {
                 .instant(milliseconds: notSince?.milliseconds),
                 .bool(reasons.contains(.overdue)), .bool(reasons.contains(.anomalous)),
                 .bool(reasons.contains(.all)), .int(limit),
+                .textArray(apps.map(\.bundleID)), .textArray(apps.map { "\($0.environment)" }),
             ]
         )
         return (0..<rows.count).map { row in

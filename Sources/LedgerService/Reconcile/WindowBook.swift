@@ -69,10 +69,11 @@ package struct WindowBook {
                 [.int(appID)]
             )
             var joined = Window(span: span, completedAt: now)
-            for known in try windows(of: app) where known.isOfFailures == onlyFailures {
-                let touches = known.window.span.from <= span.to && known.window.span.to >= span.from
-                guard touches else { continue }
-                joined = Self.joined(joined, known.window)
+            var others = try windows(of: app).filter { $0.isOfFailures == onlyFailures }
+                .map(\.window)
+            while let index = others.firstIndex(where: { Self.joined(joined, $0) != nil }) {
+                let known = others.remove(at: index)
+                joined = Self.joined(joined, known) ?? joined
                 try connection.query(
                     """
                     delete from ledger.history_window
@@ -80,7 +81,7 @@ package struct WindowBook {
                     """,
                     [
                         .int(appID), .bool(onlyFailures),
-                        .instant(milliseconds: known.window.span.from.milliseconds),
+                        .instant(milliseconds: known.span.from.milliseconds),
                     ]
                 )
             }
@@ -105,19 +106,19 @@ package struct WindowBook {
         }
     }
 
-    /// Both together; how far the end is settled is what the one with the later end says.
-    static func joined(_ one: Window, _ other: Window) -> Window {
-        let completedAt: Timestamp
-        if one.span.to == other.span.to {
-            completedAt = max(one.completedAt, other.completedAt)
-        } else {
-            completedAt = one.span.to > other.span.to ? one.completedAt : other.completedAt
-        }
-        let span = TimeSpan(
-            from: min(one.span.from, other.span.from),
-            to: max(one.span.to, other.span.to)
+    /// Both as one, of which as much is settled as of both.
+    ///
+    /// - Returns: the one; nil where they do not touch, or where the end of the earlier one was not
+    ///   settled yet and the later one does not begin before it: as one it would count as settled.
+    static func joined(_ one: Window, _ other: Window) -> Window? {
+        let isFirst = (one.span.to, one.completedAt) < (other.span.to, other.completedAt)
+        let (earlier, later) = isFirst ? (one, other) : (other, one)
+        if later.span.from <= earlier.span.from { return later }
+        guard later.span.from <= earlier.settled.to else { return nil }
+        return Window(
+            span: TimeSpan(from: earlier.span.from, to: later.span.to),
+            completedAt: later.completedAt
         )
-        return Window(span: span, completedAt: completedAt)
     }
 
     private func windows(

@@ -38,7 +38,8 @@ enum BackfillCommand {
         }
         let desk = try AppleDesk(arguments)
         try desk.database.refuseUnsafeServer(arguments)
-        let reports = try reports(wish, desk, arguments)
+        var troubles = AppleTroubles()
+        let reports = try reports(wish, desk, arguments, &troubles)
         let isStopped = reports.contains { $0.report.isStopped } || Interruption.isRequested
         if !arguments.has("--no-project"), !isStopped {
             try IngestCommand.project(desk.database)
@@ -53,20 +54,25 @@ enum BackfillCommand {
         if isStopped {
             printError("stopped; run the same command again: it goes on where it was")
         }
+        try troubles.rethrow()
         return reports.contains { !$0.report.rejected.isEmpty } ? .someRejected : .done
     }
 
-    /// What was read for each of the accounts that the options leave.
+    /// What was read for each of the accounts that the options leave and that Apple answers.
     static func reports(
         _ wish: Backfill.Wish,
         _ desk: AppleDesk,
-        _ arguments: Arguments
+        _ arguments: Arguments,
+        _ troubles: inout AppleTroubles
     ) throws -> [(account: AppStoreClients.Account, report: Backfill.Report)] {
         let accounts = try desk.accounts(arguments)
         var reports: [(account: AppStoreClients.Account, report: Backfill.Report)] = []
         try Interruption.cooperatively {
             for account in accounts where !Interruption.isRequested {
-                reports.append((account, try backfill(account, wish, desk)))
+                let report = try troubles.asking(account.app) {
+                    try backfill(account, wish, desk)
+                }
+                if let report { reports.append((account, report)) }
             }
         }
         return reports
@@ -79,11 +85,18 @@ enum BackfillCommand {
     ) throws -> Backfill.Report {
         let bar = ProgressBar("backfill \(account.app.environment)", unit: "notifications")
         defer { bar.clear() }
-        let report = try Backfill(account, desk.recorder, now: { .now }).run(
-            wish,
-            shouldStop: { Interruption.isRequested },
-            progress: { bar.update(fraction: $1, count: $0.listed) }
-        )
+        let report: Backfill.Report
+        do {
+            report = try Backfill(account, desk.recorder, now: { .now }).run(
+                wish,
+                shouldStop: { Interruption.isRequested },
+                progress: { bar.update(fraction: $1, count: $0.listed) }
+            )
+        } catch let error as AppStoreAPIError where error.kind == .unauthorized {
+            // An app that was never released is none that Production knows.
+            guard account.isUnreleased, account.app.environment == .production else { throw error }
+            return Backfill.Report()
+        }
         if let start = report.clampedTo, wish.from != nil {
             printError(
                 "subledger: warning: Apple keeps \(account.app.environment) notifications since "

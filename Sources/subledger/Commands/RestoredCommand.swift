@@ -78,9 +78,12 @@ enum RestoredCommand {
             return
         }
         let desk = try AppleDesk(arguments)
-        for (account, report) in try BackfillCommand.reports(Backfill.Wish(), desk, arguments) {
+        var troubles = AppleTroubles()
+        let wish = Backfill.Wish()
+        for (account, report) in try BackfillCommand.reports(wish, desk, arguments, &troubles) {
             printError(BackfillCommand.text(report, of: account.app))
         }
+        try troubles.rethrow()
     }
 
     private static func json(_ opened: Epoch, _ before: Epoch?) -> String {

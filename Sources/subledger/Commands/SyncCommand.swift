@@ -42,16 +42,23 @@ enum SyncCommand {
         let limit = try arguments.integer("--limit", in: 1...Int64.max) ?? .max
         let desk = try AppleDesk(arguments)
         try desk.database.refuseUnsafeServer(arguments)
-        let accepted = Set(try desk.accounts(arguments).map(\.app))
+        let accepted = try desk.accounts(arguments).map(\.app)
         let sync = Sync(desk.clients, desk.recorder, now: { .now })
         let selection = SyncSelection(try desk.database.connect(as: .auditor))
         var targets: [SyncSelection.Target] = []
         if reasons.isEmpty {
             for id in arguments.operands {
                 let apps = try selection.apps(having: id)
-                targets += apps.map { .init(app: $0, id: id, reason: .named) }
+                let asked = apps.filter(accepted.contains)
+                targets += asked.map { .init(app: $0, id: id, reason: .named) }
+                if let app = apps.first, asked.isEmpty {
+                    throw CommandFailure.notFound(
+                        "\(printable(id)) is a subscription of \(app.bundleID) "
+                            + "\(app.environment), which is not among the apps asked about"
+                    )
+                }
                 if apps.isEmpty {
-                    guard let found = try sync.find(id) else {
+                    guard let found = try sync.find(id, in: accepted) else {
                         throw CommandFailure.notFound(
                             "Apple has no transaction \(printable(id)) of an accepted app"
                         )
@@ -60,27 +67,38 @@ enum SyncCommand {
                 }
             }
         } else {
-            targets = try selection.targets(reasons, now: .now, notSince: nil, limit: limit)
+            targets = try selection.targets(
+                reasons,
+                of: accepted,
+                now: .now,
+                notSince: nil,
+                limit: limit
+            )
         }
         targets.removeAll { !accepted.contains($0.app) }
-        let results = try run(targets, sync)
+        var troubles = AppleTroubles()
+        let results = try run(targets, sync, &troubles)
         if !arguments.has("--no-project"), !Interruption.isRequested {
             try IngestCommand.project(desk.database)
         }
         try report(results, of: targets.count, arguments)
+        try troubles.rethrow()
         return results.contains { $0.failure != nil } ? .someRejected : .done
     }
 
     private static func run(
         _ targets: [SyncSelection.Target],
-        _ sync: Sync
+        _ sync: Sync,
+        _ troubles: inout AppleTroubles
     ) throws -> [Sync.Result] {
         let bar = ProgressBar("sync", unit: "subscriptions")
         defer { bar.clear() }
         var results: [Sync.Result] = []
         try Interruption.cooperatively {
-            for target in targets where !Interruption.isRequested {
-                results.append(try sync.run(target))
+            for target in targets where !Interruption.isRequested && !troubles.has(target.app) {
+                guard let result = try troubles.asking(target.app, { try sync.run(target) })
+                else { continue }
+                results.append(result)
                 let fraction = Double(results.count) / Double(max(1, targets.count))
                 bar.update(fraction: fraction, count: results.count)
             }

@@ -25,6 +25,8 @@ final class AppleDouble: Transport {
         var requests: [TransportRequest] = []
         /// Answers instead of what would be answered, by the number of the request from 1.
         var faults: [Int: (status: Int, body: String)] = [:]
+        /// Answers of one host instead of what would be answered.
+        var hostFaults: [String: Int] = [:]
         var pages = 20
     }
 
@@ -38,6 +40,8 @@ final class AppleDouble: Transport {
             if let fault = state.faults[state.requests.count] {
                 return TransportResponse(status: fault.status, body: Array(fault.body.utf8))
             }
+            let host = String(request.url.dropFirst(8).prefix { $0 != "/" })
+            if let status = state.hostFaults[host] { return TransportResponse(status: status) }
             let target = request.url.dropFirst(8).drop { $0 != "/" }
             let path = String(target.prefix { $0 != "?" })
             if path == "/inApps/v1/notifications/history" { return history(state, request, target) }

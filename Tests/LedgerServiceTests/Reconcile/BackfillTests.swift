@@ -99,6 +99,31 @@ import Testing
         #expect(try reconcile.count(end) == reconcile.now.milliseconds)
     }
 
+    /// Whoever goes on exactly where a run ended does not make its last hour settled.
+    @Test func aSpanThatBeginsAtTheEndOfAnotherSettlesNothingOfIt() throws {
+        reconcile.fill(1...3)
+        #expect(try reconcile.backfill().run(wish()).recovered == 3)
+        // Apple lists it only after that run, with an instant before its end.
+        let late = AppleDouble.Sent(
+            at: reconcile.now.adding(.minutes(-30)).milliseconds,
+            payload: reconcile.sample.purchase(4),
+            attempts: []
+        )
+        reconcile.apple.state.withLock { $0.notifications.append(late) }
+        let end = reconcile.now
+        func later(_ hours: Int64, _ wish: Backfill.Wish) throws -> Backfill.Report {
+            let account = try reconcile.clients().accounts[0]
+            let now = end.adding(.hours(hours))
+            return try Backfill(account, try reconcile.recorder(), now: { now }).run(wish)
+        }
+        #expect(try later(2, wish { $0.from = end }).recovered == 0)
+        let report = try later(3, wish())
+        #expect(report.recovered == 1 && report.pages == 2, "the hour before, and the last one")
+        #expect(try later(4, wish()).pages == 1)
+        let windows = try reconcile.count("select count(*) from ledger.history_window")
+        #expect(windows == 1, "what touches is one again")
+    }
+
     @Test func failuresAloneSettleOnlyFailures() throws {
         reconcile.fill(1...3)
         reconcile.fill(4...6, result: "SUCCESS")

@@ -81,10 +81,11 @@ import Testing
         }
         let clients = try reconcile.clients([.production, .sandbox], isUnreleased: isUnreleased)
         let sync = try sync(clients)
+        let apps = clients.accounts.map(\.app)
         if isFound {
-            #expect(try sync.find(id)?.app.environment == .sandbox)
+            #expect(try sync.find(id, in: apps)?.app.environment == .sandbox)
         } else {
-            #expect(throws: AppStoreAPIError.self) { _ = try sync.find(id) }
+            #expect(throws: AppStoreAPIError.self) { _ = try sync.find(id, in: apps) }
             let hosts = reconcile.apple.requests.map(\.url)
             #expect(hosts.allSatisfy { $0.hasPrefix("https://api.storekit.apple.com/") })
         }
@@ -92,20 +93,26 @@ import Testing
 
     @Test func anUnknownTransactionIsNowhere() throws {
         let clients = try reconcile.clients([.production, .sandbox])
-        #expect(try sync(clients).find(id) == nil)
+        let apps = clients.accounts.map(\.app)
+        #expect(try sync(clients).find(id, in: apps) == nil)
         #expect(reconcile.apple.requests.count == 2)
+        // Whoever names Sandbox alone has it asked alone.
+        #expect(try sync(clients).find(id, in: [reconcile.app]) == nil)
+        #expect(reconcile.apple.requests.count == 3)
+        #expect(reconcile.apple.requests.last?.url.contains("sandbox") == true)
     }
 
     @Test func onlyThoseWhoseNewsIsMissingAreSelected() throws {
         _ = try reconcile.sample.ingest((1...3).map { reconcile.sample.purchase($0) })
         try Projector(reconcile.sample.database.connect()).project()
         let selection = SyncSelection(try reconcile.sample.database.connect())
+        let apps = [reconcile.app]
         let end = Timestamp(milliseconds: 1_700_000_000_000 + 30 * 86_400_000)
         let inside = end.adding(.days(-1))
         let after = end.adding(.minutes(30))
-        #expect(try selection.targets([.overdue], now: inside, notSince: nil).isEmpty)
-        #expect(try selection.targets([.all], now: inside, notSince: nil).count == 3)
-        let overdue = try selection.targets([.overdue], now: after, notSince: nil)
+        #expect(try selection.targets([.overdue], of: apps, now: inside, notSince: nil).isEmpty)
+        #expect(try selection.targets([.all], of: apps, now: inside, notSince: nil).count == 3)
+        let overdue = try selection.targets([.overdue], of: apps, now: after, notSince: nil)
         #expect(overdue.count == 3 && overdue.allSatisfy { $0.reason == .overdue })
         try PollBook(reconcile.sample.database.connect()).note(
             id,
@@ -114,8 +121,13 @@ import Testing
             outcome: "ok",
             now: after
         )
-        let rest = try selection.targets([.overdue], now: after, notSince: after)
+        let rest = try selection.targets([.overdue], of: apps, now: after, notSince: after)
         #expect(rest.count == 2 && !rest.contains { $0.id == id })
-        #expect(try selection.targets([.overdue], now: after, notSince: nil).last?.id == id)
+        let last = try selection.targets([.overdue], of: apps, now: after, notSince: nil).last
+        #expect(last?.id == id)
+        // What cannot be asked about takes no place of what can, whatever the limit.
+        let other = AppKey(bundleID: reconcile.app.bundleID, environment: .production)
+        #expect(try selection.targets([.all], of: [other], now: after, notSince: nil).isEmpty)
+        #expect(try selection.targets([.all], of: [], now: after, notSince: nil).isEmpty)
     }
 }

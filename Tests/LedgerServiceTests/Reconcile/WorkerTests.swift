@@ -16,14 +16,16 @@ import Testing
     init() throws { reconcile = try ReconcileSample() }
 
     private func worker(
+        _ environments: Set<Ledger.Environment> = [.sandbox],
         _ change: (inout ReconcileWorker.Options) -> Void = { _ in }
     ) throws -> ReconcileWorker {
         var options = ReconcileWorker.Options()
         options.restMilliseconds = 50
+        options.troubleRest = .milliseconds(200)
         change(&options)
         let database = reconcile.sample.database
         let now = reconcile.now
-        let clients = try reconcile.clients()
+        let clients = try reconcile.clients(environments)
         return ReconcileWorker(
             options: options,
             verifier: try reconcile.sample.verifier(),
@@ -101,6 +103,31 @@ import Testing
         #expect(try wait { worker.condition.failure != nil })
         #expect(worker.condition.failure?.contains("503") == true)
         worker.stop()
+    }
+
+    /// A key that one app's Production refuses, or an outage of one environment, is no reason to
+    /// leave the others alone.
+    @Test(arguments: [401, 503]) func whatIsWrongWithOneAppKeepsNothingFromOthers(
+        _ status: Int
+    ) throws {
+        reconcile.fill(1...5)
+        _ = try reconcile.sample.ingest([reconcile.sample.purchase(6)])
+        let short = reconcile.sample.chain(7)
+        let notice = Notice.initialBuy(of: short, days: 1, uuid: reconcile.sample.uuid(7))
+        _ = try reconcile.sample.ingest([reconcile.sample.signer.sign(notice, of: short)])
+        try Projector(reconcile.sample.database.connect()).project()
+        let host = "api.storekit.apple.com"
+        reconcile.apple.state.withLock { $0.hostFaults[host] = status }
+        let worker = try worker([.production, .sandbox])
+        defer { worker.stop() }
+        #expect(try wait { worker.condition.recovered == 5 && worker.condition.synced > 0 })
+        #expect(worker.condition.backfilledAt == nil, "Production was not read")
+        #expect(worker.condition.failure?.contains("\(status)") == true)
+        #expect(worker.condition.troubles.keys.allSatisfy { $0.hasSuffix("Production") })
+        // It is asked again by and by, and then nothing is wrong.
+        reconcile.apple.state.withLock { $0.hostFaults = [:] }
+        #expect(try wait { worker.condition.backfilledAt != nil })
+        #expect(worker.condition.failure == nil)
     }
 
     @Test func aTestNotificationTellsWhetherItArrived() throws {
