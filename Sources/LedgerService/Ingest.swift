@@ -22,6 +22,11 @@ public final class Ingest {
 
     /// For how long appends stay short after somebody else appended too.
     static let considerateFor = Duration.seconds(10)
+    /// How many events others have appended between two of our appends where it is left to them for
+    /// as long as ours took.
+    static let yieldsFrom: Int64 = 8
+    /// How long that is at most.
+    static let yieldMax = Duration.milliseconds(250)
 
     private let verifier: Verifier
     private let connect: () throws -> Connection
@@ -112,7 +117,9 @@ public final class Ingest {
         try place(&facts)
         let events = facts.compactMap { $0.isUnchanged ? nil : $0.event }
         let bodies = try batch.bodies(withNewsIn: facts) { try lookUp().existing($0) }
+        let start = ContinuousClock.now
         let outcomes = try withAppender { try $0.append(events + bodies) }
+        let took = ContinuousClock.now - start
         var appended = outcomes.makeIterator()
         var results: [[AppendOutcome?]] = Array(repeating: [], count: batch.lines.count)
         for fact in facts {
@@ -126,19 +133,25 @@ public final class Ingest {
                 if let refused { try listener.refused(refused) }
             }
         }
-        noteOthers(outcomes)
+        let others = noteOthers(outcomes)
         batch = Batch(countMax: countMax)
         listener.progress(report)
+        // A webhook waits for the same lock and the same processors.
+        if others >= Self.yieldsFrom {
+            Sleep.milliseconds(Int(min(took, Self.yieldMax) / .milliseconds(1)))
+        }
     }
 
-    /// Sees from the positions whether others append at the same time.
-    private func noteOthers(_ outcomes: [AppendOutcome]) {
+    /// Sees from the positions how many events others have appended since our last append.
+    private func noteOthers(_ outcomes: [AppendOutcome]) -> Int64 {
         let positions = outcomes.compactMap { outcome -> Int64? in
             if case .appended(let position) = outcome { position } else { nil }
         }
-        guard let first = positions.first, let last = positions.last else { return }
-        if let lastPosition, first != lastPosition + 1 { othersAppendedAt = .now }
+        guard let first = positions.first, let last = positions.last else { return 0 }
+        let others = lastPosition.map { max(0, first - $0 - 1) } ?? 0
+        if others > 0 { othersAppendedAt = .now }
         lastPosition = last
+        return others
     }
 
     /// How many events are appended at once: fewer where a webhook waits for the same lock.

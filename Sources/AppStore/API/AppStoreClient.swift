@@ -281,7 +281,13 @@ public final class AppStoreClient: Sendable {
             run
         )
         full.retryAt = now.adding(pause)
-        try wait(pause, for: full, &run)
+        do {
+            try wait(pause, for: full, &run)
+        } catch {
+            // It was not sent.
+            limits.state.withLock { $0.buckets[name]?.giveBack() }
+            throw error
+        }
     }
 
     private func wait(

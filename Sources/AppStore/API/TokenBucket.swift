@@ -33,6 +33,10 @@ struct TokenBucket: Hashable, Sendable {
         return Milliseconds(rawValue: Int64((-available / perMillisecond).rounded(.up)))
     }
 
+    /// Puts one back that was taken and not used, since its caller would have had to wait too long:
+    /// otherwise whoever asks again and again keeps the bucket empty by asking.
+    mutating func giveBack() { available = min(capacity, available + 1) }
+
     /// What part of the bucket is there.
     mutating func level(at now: Timestamp) -> Double {
         fill(at: now)
@@ -40,7 +44,9 @@ struct TokenBucket: Hashable, Sendable {
     }
 
     private mutating func fill(at now: Timestamp) {
-        // A clock that was set back gives nothing and takes nothing.
+        // A clock that was set back gives nothing and takes nothing, and the time goes on from there;
+        // less than a second is only another thread's reading.
+        if filledAt.milliseconds - now.milliseconds > 1000 { filledAt = now }
         guard now > filledAt else { return }
         let passed = Double(now.milliseconds - filledAt.milliseconds)
         available = min(capacity, available + passed * perMillisecond)

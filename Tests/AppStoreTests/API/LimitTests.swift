@@ -89,4 +89,41 @@ import Testing
         #expect(client.headroom(for: endpoint) == 0.5)
         #expect(client.headroom(for: .transactionInfo(id: "1")) == 1)
     }
+
+    /// Whoever has no patience takes nothing: asking again and again does not push the turn away.
+    @Test func whatIsNotSentIsNotCounted() throws {
+        let clock = ManualClock(APISample.now)
+        let client = try APISample.client(
+            Script(Array(repeating: .ok("{}"), count: 60)),
+            clock,
+            environment: .sandbox,
+            patience: APIPatience(share: 0.5)
+        )
+        let hurried = client.with(waitMax: Milliseconds(rawValue: 0))
+        let endpoint = APIEndpoint.requestTestNotification
+        var sent = 0
+        var turn: Timestamp?
+        for _ in 0..<100 {
+            do {
+                _ = try hurried.send(endpoint)
+                sent += 1
+            } catch {
+                #expect(error.kind == .outOfPatience)
+                #expect(turn == nil || error.retryAt == turn, "the same turn as before")
+                turn = error.retryAt
+            }
+        }
+        #expect(sent == 18, "a tenth of the hour's share")
+        let due = try #require(turn).milliseconds - clock.now.milliseconds
+        clock.advance(Milliseconds(rawValue: due))
+        _ = try hurried.send(endpoint)
+    }
+
+    /// A clock that was an hour ahead and is put right stops nothing for an hour.
+    @Test func aClockThatIsSetBackFillsTheBucketOn() {
+        var bucket = TokenBucket(perHour: 100, at: APISample.now.adding(.hours(1)))
+        for _ in 0..<10 { #expect(bucket.take(at: APISample.now.adding(.hours(1))).rawValue == 0) }
+        #expect(bucket.level(at: APISample.now) == 0, "it gives nothing")
+        #expect(bucket.level(at: APISample.now.adding(.minutes(2))) > 0)
+    }
 }
