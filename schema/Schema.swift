@@ -54,6 +54,7 @@ public enum Schema {
             "consumption_request_reason",
             PackageResources._023_consumption_request_reason_sql
         ),
+        migration(24, "reader_columns", PackageResources._024_reader_columns_sql),
     ]
 
     /// The programs that the newest migrations serve, written beside each migration.

@@ -4,7 +4,9 @@ internal import Synchronization
 /// Does work on all cores and hands the results out in the order in which the work was given.
 ///
 /// At most `depth` pieces are under way or waiting to be taken, so memory stays flat however fast
-/// the giver is. One thread gives and takes; the work runs on others.
+/// the giver is. One thread gives and takes; the work runs on others. Nothing of it runs any more once
+/// the pipeline is gone: a program that ends in the middle must not pull the libraries away from
+/// under it.
 package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
     /// A piece of work and, later, its result.
     private final class Piece: Sendable {
@@ -12,8 +14,14 @@ package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
         let output = Mutex<Output?>(nil)
     }
 
+    /// Whether nobody waits for results any more.
+    private final class Abandonment: Sendable {
+        let isAbandoned = Atomic<Bool>(false)
+    }
+
     private let depth: Int
     private let work: @Sendable (Input) -> Output
+    private let abandonment = Abandonment()
     private let queue = DispatchQueue(label: "subledger.pipeline", attributes: .concurrent)
     private var pieces: [Piece] = []
     private var first = 0
@@ -28,6 +36,11 @@ package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
         self.work = work
     }
 
+    deinit {
+        abandonment.isAbandoned.store(true, ordering: .releasing)
+        for piece in pieces[first...] { piece.isDone.wait() }
+    }
+
     /// Whether a result must be taken before more work is given.
     package var isFull: Bool { pieces.count - first >= depth }
 
@@ -39,11 +52,12 @@ package final class OrderedPipeline<Input: Sendable, Output: Sendable> {
         precondition(!isFull, "a full pipeline takes no more work")
         let piece = Piece()
         pieces.append(piece)
-        let work = work
+        let (work, abandonment) = (work, abandonment)
         queue.async {
+            defer { piece.isDone.signal() }
+            guard !abandonment.isAbandoned.load(ordering: .acquiring) else { return }
             let output = work(input)
             piece.output.withLock { $0 = output }
-            piece.isDone.signal()
         }
     }
 

@@ -45,7 +45,7 @@ public struct OwnerLinking {
                 "Apple's account token says that \(id) belongs to \(owner); a link does not outrank "
                     + "it, so none was recorded. Only Apple's Set App Account Token changes the owner"
             case .unusable(let field):
-                "\(field) takes 1 to \(OwnerLinking.textMax) characters without control characters"
+                "\(field) takes \(OneLine.want(OwnerLinking.textMax))"
             }
         }
     }
@@ -146,10 +146,6 @@ public struct OwnerLinking {
 
     /// Refuses a text that says nothing or cannot be shown.
     public static func check(_ text: String, _ field: String) throws(Refusal) {
-        let isBlank = text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
-        let hasControl = text.unicodeScalars.contains { $0.properties.generalCategory == .control }
-        guard !isBlank, !hasControl, text.count <= textMax else {
-            throw .unusable(field: field)
-        }
+        guard OneLine.isOne(text, countMax: textMax) else { throw .unusable(field: field) }
     }
 }

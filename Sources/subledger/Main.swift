@@ -1,3 +1,4 @@
+internal import Crypto
 internal import Glibc
 internal import Postgres
 
@@ -6,6 +7,7 @@ internal import Postgres
 enum Main {
     static func main() {
         occupyStandardDescriptors()
+        LibraryEnd.isLeftToTheSystem()
         Interruption.install()
         let status = Program.run(Array(words.dropFirst()))
         if Interruption.decidesExit { exit(Interruption.exitStatus) }

@@ -23,6 +23,38 @@ import Testing
         #expect(history.timeline.first { $0.state != .active }?.from.milliseconds == t0 + 90 * day)
     }
 
+    /// Two objects of one transaction that contradict each other: the one that gives less counts,
+    /// wherever it stands, and that is told.
+    @Test func whatContradictsItselfIsToldAndGivesLess() throws {
+        let short = Sample.transaction(7001, from: t0, until: t0 + 30 * day)
+        let long = Sample.transaction(7001, from: t0, until: t0 + 300 * day)
+        let cancelled = Sample.transaction(
+            7001,
+            from: t0,
+            until: t0 + 400 * day,
+            #","cancellation_date_ms":"\#(t0 + 3 * day)""#,
+        )
+        func content(_ list: [String]) throws -> ReceiptBody.Content {
+            let body = Sample.body(latest: "[\(list.joined(separator: ","))]")
+            return try ReceiptBody(body).content(asOf: Timestamp(milliseconds: t0 + 50 * day))
+        }
+        for list in [[short, long], [long, short], [short, short, long]] {
+            let content = try content(list)
+            #expect(content.elements.count == 1)
+            let end = content.elements.first?.fact.transaction?.expiresDate
+            #expect(end?.milliseconds == t0 + 30 * day)
+            #expect(content.unreadable.map(\.reason) == ["contradicted"])
+            #expect(content.unreadable.first?.number == (list.firstIndex(of: long) ?? 9) + 1)
+        }
+        let all = [[cancelled, short, long], [long, cancelled, short], [short, long, cancelled]]
+        for list in all {
+            let content = try content(list)
+            #expect(content.elements.first?.fact.transaction?.revocationDate != nil)
+            #expect(content.unreadable.count == 2)
+        }
+        #expect(try content([short, short]).unreadable == [], "the same twice is no contradiction")
+    }
+
     // MARK: G02
 
     @Test func theEnvironmentIsThatOfTheResponse() throws {

@@ -80,6 +80,17 @@ import Testing
         #expect(test.server.stop(within: .seconds(5)) == .drained)
     }
 
+    /// A certificate with another one's key is refused before anything listens with it, in words that
+    /// help.
+    @Test func whetherBothBelongTogetherIsSeenBeforehand() throws {
+        let certificates = try Certificates()
+        try certificates.identity("own.pem", "own.key").check()
+        let wrong = try certificates.identity("own.pem", "other.key")
+        let error = #expect(throws: HTTPError.self) { try wrong.check() }
+        #expect(error?.code == .certificate)
+        #expect(error?.message.contains("the key must be the certificate's") == true)
+    }
+
     @Test func whoDoesNotShakeHandsIsCut() throws {
         let certificates = try Certificates()
         let identity = try certificates.identity("own.pem", "own.key")
@@ -137,7 +148,7 @@ import Testing
             _ = try ServerUnderTest { $0.tls = wrong }
         }
         #expect(error?.code == .certificate)
-        #expect(error?.message.contains("cannot start: ") == true)
+        #expect(error?.message.contains("cannot be used") == true)
         for (certificate, key) in [("none.pem", "own.key"), ("own.pem", "answer")] {
             let error = #expect(throws: HTTPError.self) {
                 _ = try certificates.identity(certificate, key)

@@ -171,6 +171,8 @@ struct ExtensionTests {
     @Test(arguments: [
         ExtensionBench.wish(days: 0), ExtensionBench.wish(days: 91),
         ExtensionBench.wish(ticket: " "), ExtensionBench.wish(ticket: "SUP\u{7}"),
+        ExtensionBench.wish(ticket: "SUP-1\n"), ExtensionBench.wish(ticket: " SUP-1"),
+        ExtensionBench.wish(ticket: "SUP\n-1"), ExtensionBench.wish(ticket: "SUP\u{2028}1"),
         ExtensionBench.wish { $0.reason = .undeclared }, ExtensionBench.wish { $0.reason = .other },
         ExtensionBench.wish { $0.idempotencyKey = "" },
     ])

@@ -249,6 +249,17 @@ struct LedgerAuditTests {
             )
         }
         #expect(try LedgerAudit(connection).run().difference == nil)
+        // Nor is evidence whole that belongs to no event.
+        try connection.execute(
+            """
+            create temporary table one as select * from ledger.evidence where position = 1;
+            update one set position = 999999;
+            insert into ledger.evidence select * from one
+            """
+        )
+        let stray = try LedgerAudit(connection).run().difference
+        #expect(stray?.position == 999_999)
+        #expect(stray?.description.contains("ledger.evidence") == true)
     }
 
     @Test func aChangeOfAnyColumnOfAnyTableThatNeverChangesIsNamed() throws {

@@ -31,6 +31,7 @@ import Testing
         "log 21 epoch": "eed7dc1a99837264",
         "log 22 posted_body": "0fbf8edccb2ca021",
         "log 23 consumption_request_reason": "89d18a7769dad8ac",
+        "log 24 reader_columns": "6857482fec0c546b",
         "entitlement 1 entitlement_tables": "46598222691fe78b",
         "entitlement 2 entitlement_views": "c0b503e449c2b983",
         "entitlement 3 entitlement_owners": "200a8cab2070cb6c",

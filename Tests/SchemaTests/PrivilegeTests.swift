@@ -51,6 +51,27 @@ struct PrivilegeTests {
         #expect(found == isAllowed, "\(role) \(privilege) \(table)")
     }
 
+    /// Who did what, on which ticket and from where, is the auditor's.
+    @Test(arguments: [
+        ("ledger.access_policy", "billing_retry_access", true),
+        ("ledger.access_policy", "operator", false), ("ledger.access_policy", "ticket", false),
+        ("ledger.app_rules", "grace_period_days", true), ("ledger.app_rules", "operator", false),
+        ("ledger.app_rules", "ticket", false), ("ledger.refusal", "reason", true),
+        ("ledger.refusal", "peer", false),
+    ])
+    func aReaderSeesNoOperators(_ table: String, _ column: String, _ isAllowed: Bool) throws {
+        let connection = try LogDatabase.shared.connect()
+        for (role, wanted) in [("reader", isAllowed), ("auditor", true)] {
+            let rows = try connection.query(
+                "select has_column_privilege($1, $2, $3, 'select')",
+                [
+                    .text("\(LogDatabase.roles.prefix)_\(role)"), .text(table), .text(column),
+                ]
+            )
+            #expect(rows.bool(0, 0) == wanted, "\(role) \(table).\(column)")
+        }
+    }
+
     @Test func noRoleCanLogIn() throws {
         let connection = try LogDatabase.shared.connect()
         let rows = try connection.query(

@@ -131,7 +131,7 @@ extension ReceiptBody {
         var seen: Set<String> = []
         let made = Self.instant(document["receipt"], "receipt_creation_date")
         for source in [ReceiptElement.Source.latest, .latestExpired, .inApp, .receipt] {
-            for (index, value) in objects(source).enumerated() {
+            for (index, value) in settled(objects(source), source, &content) {
                 let transaction = ReceiptElement.number(value["transaction_id"])
                 if let transaction, !seen.insert(transaction).inserted { continue }
                 let instant = source == .inApp ? inAppInstant(value, made, asOf) : asOf
@@ -140,6 +140,49 @@ extension ReceiptBody {
         }
         readRenewals(asOf, &content)
         return content
+    }
+
+    /// The objects of a list with their places, one for each transaction.
+    ///
+    /// Where two say different things of one transaction, the one that gives less is taken, wherever
+    /// it stands: what was cancelled, or else what ends earlier. The other one is flagged.
+    private func settled(
+        _ objects: [JSONValue],
+        _ source: ReceiptElement.Source,
+        _ content: inout Content
+    ) -> [(index: Int, value: JSONValue)] {
+        func gives(_ value: JSONValue) -> (isWhole: Int, end: Timestamp) {
+            let isWhole = Self.instant(value, "cancellation_date") == nil
+            return (isWhole ? 1 : 0, Self.instant(value, "expires_date") ?? .latest)
+        }
+        var result: [(index: Int, value: JSONValue)] = []
+        var places: [String: Int] = [:]
+        for (index, value) in objects.enumerated() {
+            guard let transaction = ReceiptElement.number(value["transaction_id"]),
+                let place = places[transaction]
+            else {
+                if let transaction = ReceiptElement.number(value["transaction_id"]) {
+                    places[transaction] = result.count
+                }
+                result.append((index, value))
+                continue
+            }
+            let known = result[place]
+            guard !value.raw.elementsEqual(known.value.raw) else { continue }
+            let (own, other) = (gives(value), gives(known.value))
+            let isLess =
+                own == other
+                ? value.raw.lexicographicallyPrecedes(known.value.raw) : own < other
+            if isLess { result[place] = (index, value) }
+            content.unreadable.append(
+                Unreadable(
+                    source: source,
+                    number: (isLess ? known.index : index) + 1,
+                    reason: "contradicted"
+                )
+            )
+        }
+        return result
     }
 
     /// As of when an element of `in_app` is: when the receipt was made, and not before it itself.

@@ -191,7 +191,10 @@ public final class HTTPServer: Sendable {
             unsafe Self.free(context, log, texts)
             throw HTTPError(
                 code: configuration.tls == nil ? .start : .certificate,
-                message: "the HTTP server cannot start: \(reason)"
+                message: configuration.tls == nil
+                    ? "the HTTP server cannot start: \(reason)"
+                    : "the TLS certificate and key cannot be used (\(reason)): the key must be "
+                        + "the certificate's, in PEM and without a passphrase"
             )
         }
         unsafe self.daemon = daemon

@@ -19,6 +19,15 @@ public struct TLSIdentity: Sendable {
         keyPEM = try Self.text(of: keyFile)
     }
 
+    /// Sees whether a server can use both together, by starting one that nobody knows of.
+    ///
+    /// - Throws: `HTTPError` with `certificate` where it cannot.
+    public func check() throws(HTTPError) {
+        var configuration = HTTPServerConfiguration(address: .loopback, port: 0)
+        configuration.tls = self
+        _ = try HTTPServer(configuration: configuration, router: Router([])).stop(within: .zero)
+    }
+
     /// TLS 1.2 and 1.3 alone.
     static let priorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 

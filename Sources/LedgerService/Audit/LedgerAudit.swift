@@ -136,33 +136,36 @@ public struct LedgerAudit {
             }
             progress(min(found.position, report.head.position))
         }
-        if sample == nil, let defect = try strayFacts() {
+        if sample == nil, let defect = try strayRows() {
             report.difference = defect
             return
         }
         if let defect = try ExtensionRows.defect(connection) { report.difference = defect }
     }
 
-    /// A decoded row that belongs to no event; each event has its own by now.
-    private func strayFacts() throws -> LogAudit.Difference? {
-        let rows = try connection.query(
-            """
-            select position, app_id, stream from ledger.fact
-            where not exists (
-                select from ledger.event
-                where event.stream = fact.stream and event.app_id = fact.app_id
-                    and event.position = fact.position
+    /// A decoded row, or evidence, that belongs to no event; each event has its own by now.
+    private func strayRows() throws -> LogAudit.Difference? {
+        for table in ["fact", "evidence"] {
+            let rows = try connection.query(
+                """
+                select position, app_id, stream from ledger.\(table) as stray
+                where not exists (
+                    select from ledger.event
+                    where event.stream = stray.stream and event.app_id = stray.app_id
+                        and event.position = stray.position
+                )
+                order by position limit 1
+                """
             )
-            order by position limit 1
-            """
-        )
-        guard rows.count > 0 else { return nil }
-        let position = rows.int(0, 0) ?? 0
-        return LogAudit.Difference(
-            position: position,
-            description: "ledger.fact has a row at \(position) of \(rows.int(0, 1) ?? 0)/"
-                + "\(rows.text(0, 2) ?? "") that belongs to no event"
-        )
+            guard rows.count > 0 else { continue }
+            let position = rows.int(0, 0) ?? 0
+            return LogAudit.Difference(
+                position: position,
+                description: "ledger.\(table) has a row at \(position) of \(rows.int(0, 1) ?? 0)/"
+                    + "\(rows.text(0, 2) ?? "") that belongs to no event"
+            )
+        }
+        return nil
     }
 
     /// How many events are verified at once, and from one such window to the next how many positions.

@@ -1,3 +1,4 @@
+internal import AppStore
 internal import EventLog
 internal import Ledger
 internal import Postgres
@@ -33,29 +34,70 @@ extension Doctor {
                 )
             )
         }
-        return diagnoses + (try history())
+        return try diagnoses + refused() + history()
     }
 
-    /// Up to when the list of what Apple sent was read.
+    /// Answers of Apple's of which something was not taken.
+    private func refused() throws -> [Diagnosis] {
+        let rows = try connection.query(
+            """
+            select bundle_id, environment, count(*)
+            from ledger.poll join ledger.app using (app_id)
+            where outcome = 'rejected' group by 1, 2 order by 1, 2
+            """
+        )
+        return (0..<rows.count).map { row in
+            Diagnosis(
+                "apple_answers",
+                .warn,
+                "\(rows.int(row, 2) ?? 0) of Apple's last answers about \(rows.text(row, 0) ?? "") in "
+                    + "\(rows.text(row, 1) ?? "") hold texts that were not taken",
+                remedy: "subledger sync --all and subledger backfill say why"
+            )
+        }
+    }
+
+    /// Up to when the list of what Apple sent was read, and what of it was not.
     private func history() throws -> [Diagnosis] {
         let rows = try connection.query(
             """
-            select bundle_id, environment, max(window_to)
+            select bundle_id, environment
             from ledger.history_window join ledger.app using (app_id)
             where not only_failures group by 1, 2 order by 1, 2
             """
         )
-        return (0..<rows.count).compactMap { row in
-            guard let end = rows.timestamp(row, 2) else { return nil }
-            let name = "\(rows.text(row, 0) ?? "") in \(rows.text(row, 1) ?? "")"
-            let isLate = end.adding(.hours(6)) < now()
-            return Diagnosis(
-                "history",
-                isLate ? .warn : .ok,
-                "what Apple sent for \(name) is known up to \(end)",
-                remedy: isLate
-                    ? "subledger backfill reads the rest; serve does so by itself" : nil
+        return try (0..<rows.count).flatMap { row -> [Diagnosis] in
+            let app = AppKey(
+                bundleID: rows.text(row, 0) ?? "",
+                environment: Environment(rows.text(row, 1) ?? "")
             )
+            let book = WindowBook(connection)
+            guard let end = try book.end(of: app) else { return [] }
+            let name = "\(app.bundleID) in \(app.environment)"
+            let holes = try book.holes(
+                of: app,
+                since: NotificationHistoryQuery.earliestStart(in: app.environment, now: now())
+            )
+            if let hole = holes.first {
+                return [
+                    Diagnosis(
+                        "history",
+                        .warn,
+                        "what Apple sent for \(name) from \(hole) was not read, or not all taken",
+                        remedy: "subledger backfill reads it and says what is wrong with it"
+                    )
+                ]
+            }
+            let isLate = end.adding(.hours(6)) < now()
+            return [
+                Diagnosis(
+                    "history",
+                    isLate ? .warn : .ok,
+                    "what Apple sent for \(name) is known up to \(end)",
+                    remedy: isLate
+                        ? "subledger backfill reads the rest; serve does so by itself" : nil
+                )
+            ]
         }
     }
 }

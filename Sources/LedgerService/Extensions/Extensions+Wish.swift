@@ -21,8 +21,10 @@ extension Extensions {
                 want: "the reason \(wish.reason.name) says nothing, so a note must"
             )
         }
+        if let note = wish.justification {
+            try checkLines(note, "note", ExtensionWish.justificationMax)
+        }
         let optional = [
-            ("note", wish.justification, ExtensionWish.justificationMax),
             ("internal_reason", wish.internalReason, 200), ("ticket_url", wish.ticketURL, 1000),
             ("incident_id", wish.incident, 200), ("on_behalf_of", actor.onBehalfOf, 200),
             ("operator", actor.claimed, 200), ("Idempotency-Key", wish.idempotencyKey, 200),
@@ -32,7 +34,15 @@ extension Extensions {
         }
     }
 
+    /// Refuses what is not one line.
     func check(_ text: String, _ field: String, _ countMax: Int) throws(ExtensionProblem) {
+        guard OneLine.isOne(text, countMax: countMax) else {
+            throw .unusable(field: field, want: OneLine.want(countMax))
+        }
+    }
+
+    /// Refuses what is no text of one line or more.
+    func checkLines(_ text: String, _ field: String, _ countMax: Int) throws(ExtensionProblem) {
         let isBlank = text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
         let hasControl = text.unicodeScalars.contains { scalar in
             scalar.properties.generalCategory == .control && scalar != "\n"

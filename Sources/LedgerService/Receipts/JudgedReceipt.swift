@@ -135,9 +135,14 @@ struct JudgedReceipt: Sendable {
         }
         for object in content.unreadable {
             let what =
-                object.reason == "without_transaction"
-                ? "it is about a subscription of which the response has no transaction"
-                : "\(object.reason) is missing or unreadable; the object makes no event"
+                switch object.reason {
+                case "without_transaction":
+                    "it is about a subscription of which the response has no transaction"
+                case "contradicted":
+                    "another object says something else of the same transaction, and gives less: "
+                        + "that one is used"
+                default: "\(object.reason) is missing or unreadable; the object makes no event"
+                }
             lines.append(
                 RefusedLine(
                     line: number,

@@ -7,7 +7,8 @@ internal import Postgres
 ///
 /// Apple's notification history is read in pieces of at most a day, oldest first; a notification
 /// that is in the log already is known by its UUID. A piece that was read to its end is noted, so
-/// a run that was stopped goes on where it was.
+/// a run that was stopped goes on where it was; but not a piece of which something was not taken:
+/// that may be our fault (an anchor that is missing, a clock that is wrong), and it is read again.
 package final class Backfill {
     /// How long a piece is.
     static let pieceLongest = Milliseconds.days(1)
@@ -110,6 +111,7 @@ package final class Backfill {
             var query = NotificationHistoryQuery(from: piece.from, to: piece.to)
             query.onlyFailures = wish.onlyFailures
             let completedAt = now()
+            let rejectedBefore = report.rejected.count
             do {
                 try account.client.notificationHistory(query) { response in
                     let page = try recorder.record(response, about: stream)
@@ -122,6 +124,10 @@ package final class Backfill {
                 return report
             }
             done += piece.length
+            guard report.rejected.count == rejectedBefore else {
+                progress(report, Double(done) / Double(total))
+                continue
+            }
             try recorder.withSession { connection, _ in
                 try WindowBook(connection).complete(
                     piece,

@@ -54,7 +54,7 @@ package final class ReconcileWorker: Sendable {
         package var failure: String? { general ?? troubles.min { $0.key < $1.key }?.value }
         /// What went wrong before any app's turn, such as a database that is away.
         var general: String?
-        /// What is wrong with single apps, by bundle id and environment.
+        /// What is wrong with single apps, by bundle id, environment and what was done.
         package var troubles: [String: String] = [:]
         /// How many runs failed since the start.
         package var failures = 0
@@ -78,6 +78,7 @@ package final class ReconcileWorker: Sendable {
     /// Which apps are left alone, and until when; only the worker's own thread knows of it.
     private struct Agenda {
         var backfilledAt: [AppKey: Timestamp] = [:]
+        var dueAt: [AppKey: Timestamp] = [:]
         var aloneUntil: [AppKey: ContinuousClock.Instant] = [:]
 
         func mayAsk(_ app: AppKey) -> Bool {
@@ -193,10 +194,20 @@ package final class ReconcileWorker: Sendable {
         if let settler { try settle(settler, isOurs) }
         for account in clients.accounts where !shouldStop && isBackfillDue(account.app, agenda) {
             let start = now()
-            let isDone = try asking(account.app, &agenda) {
+            let reading = try asking(account.app, &agenda) {
                 try backfill(account, recorder, isOurs)
             }
-            if isDone ?? false { agenda.backfilledAt[account.app] = start }
+            switch reading {
+            case .whole:
+                agenda.dueAt[account.app] = start.adding(.minutes(options.backfillMinutes))
+                settle("notifications", of: account.app, nil)
+            case .refused(let what):
+                settle("notifications", of: account.app, what)
+                let rest = max(Self.refusedRest, .minutes(options.backfillMinutes))
+                agenda.dueAt[account.app] = start.adding(rest)
+            case .stopped, nil: continue
+            }
+            agenda.backfilledAt[account.app] = start
         }
         guard !shouldStop else { return }
         let all = clients.accounts.map { agenda.backfilledAt[$0.app] }
@@ -214,14 +225,13 @@ package final class ReconcileWorker: Sendable {
         _ agenda: inout Agenda,
         _ body: () throws -> Value
     ) throws -> Value? {
-        let name = "\(app.bundleID) \(app.environment)"
         do {
             let value = try body()
-            state.withLock { _ = $0.troubles.removeValue(forKey: name) }
+            settle("questions", of: app, nil)
             return value
         } catch let error as AppStoreAPIError where error.kind != .stopped {
             agenda.aloneUntil[app] = .now + options.troubleRest
-            note(error, of: app, name)
+            settle("questions", of: app, "\(error)")
             return nil
         }
     }
@@ -257,18 +267,26 @@ package final class ReconcileWorker: Sendable {
 
     private func isBackfillDue(_ app: AppKey, _ agenda: Agenda) -> Bool {
         guard options.backfillMinutes > 0, agenda.mayAsk(app) else { return false }
-        guard let last = agenda.backfilledAt[app] else { return true }
-        return last.adding(.minutes(options.backfillMinutes)) <= now()
+        return agenda.dueAt[app].map { $0 <= now() } ?? true
     }
 
+    /// How a reading of an app's notifications ended.
+    private enum Reading {
+        case whole
+        /// To the end, but something was not taken.
+        case refused(String)
+        case stopped
+    }
+
+    /// Where something was not taken it is all read again, though not as often.
+    private static let refusedRest = Milliseconds.hours(1)
+
     /// Reads an app's notifications.
-    ///
-    /// - Returns: whether to the end.
     private func backfill(
         _ account: AppStoreClients.Account,
         _ recorder: ResponseRecorder,
         _ isOurs: () throws -> Bool
-    ) throws -> Bool {
+    ) throws -> Reading {
         var isLost = false
         var seen = 0
         let report: Backfill.Report
@@ -284,17 +302,24 @@ package final class ReconcileWorker: Sendable {
         } catch let error as AppStoreAPIError where error.kind == .unauthorized {
             // An app that was never released is none that Production knows.
             guard account.isUnreleased, account.app.environment == .production else { throw error }
-            return true
+            return .whole
         }
         state.withLock { $0.recovered += report.recovered }
-        guard report.recovered > 0 || !report.rejected.isEmpty else { return !report.isStopped }
+        let reading: Reading =
+            report.isStopped
+            ? .stopped : Self.refusal(report.rejected).map { .refused($0) } ?? .whole
+        guard report.recovered > 0 || !report.rejected.isEmpty else { return reading }
         log.write(.warning, "notifications_recovered") { json in
             json.member("bundle_id", account.app.bundleID)
             json.member("environment", "\(account.app.environment)")
             json.member("recovered", report.recovered)
             json.member("rejected", report.rejected.count)
+            if let rejection = report.rejected.first {
+                json.member("first_reason", rejection.reason.rawValue)
+                json.member("first_detail", rejection.detail)
+            }
         }
-        return !report.isStopped
+        return reading
     }
 
     private func sync(
@@ -325,6 +350,7 @@ package final class ReconcileWorker: Sendable {
             let result = try asking(target.app, &agenda) { try sync.run(target) }
             guard let result else { continue }
             state.withLock { $0.synced += 1 }
+            settle("subscriptions", of: target.app, Self.refusal(result.recorded.rejected))
             guard result.recorded.appended > 0 else { continue }
             changed()
             log.write(.info, "subscription_synced") { json in
@@ -381,19 +407,27 @@ package final class ReconcileWorker: Sendable {
         log.write(.error, "reconcile_failed") { $0.member("error", text) }
     }
 
-    private func note(_ error: AppStoreAPIError, of app: AppKey, _ name: String) {
-        let text = "\(error)"
-        let isNews = state.withLock { state in
-            let isNews = state.troubles[name] != text
-            state.troubles[name] = text
-            state.failures += 1
-            return isNews
+    /// What was not taken of Apple's answers; nil where everything was.
+    private static func refusal(_ rejected: [Rejection]) -> String? {
+        rejected.first.map {
+            "\(rejected.count) of Apple's signed texts were not taken and will be read again: \($0)"
         }
-        guard isNews, !shouldStop else { return }
+    }
+
+    /// Notes what is wrong with one part of asking about an app, nil for nothing.
+    private func settle(_ part: String, of app: AppKey, _ trouble: String?) {
+        let name = "\(app.bundleID) \(app.environment) \(part)"
+        let isNews = state.withLock { state in
+            let before = state.troubles.removeValue(forKey: name)
+            state.troubles[name] = trouble
+            if trouble != nil { state.failures += 1 }
+            return trouble != nil && trouble != before
+        }
+        guard isNews, let trouble, !shouldStop else { return }
         log.write(.error, "reconcile_failed") { json in
             json.member("bundle_id", app.bundleID)
             json.member("environment", "\(app.environment)")
-            json.member("error", text)
+            json.member("error", trouble)
         }
     }
 }

@@ -106,7 +106,7 @@ package final class ResponseRecorder {
                 stream,
                 of: app,
                 source: response.endpoint.name,
-                outcome: "ok",
+                outcome: result.rejected.isEmpty ? "ok" : "rejected",
                 unchanged: result.unchanged,
                 now: response.receivedAt
             )

@@ -6,7 +6,8 @@ internal import Postgres
 /// Asks Apple how subscriptions stand: their statuses, and what is new in their history.
 ///
 /// The answers are recorded before anything is made of them. Of a history the `revision` is kept,
-/// so that the next reading goes on from there.
+/// so that the next reading goes on from there; but not where one of its texts was not taken, which
+/// may be our fault (an anchor that is missing, a clock that is wrong) and mended later.
 package final class Sync {
     /// What became of one subscription.
     package struct Result: Hashable, Sendable {
@@ -16,23 +17,30 @@ package final class Sync {
         package var recorded = RecordedResponse()
         /// What went wrong; nil where nothing did.
         package var failure: AppStoreAPIError?
+
+        /// Whether there is something that was asked for and is not in the ledger.
+        package var isIncomplete: Bool { failure != nil || !recorded.rejected.isEmpty }
     }
 
     private let clients: AppStoreClients
     private let recorder: ResponseRecorder
     private let now: () -> Timestamp
+    private let again: Bool
 
     /// Makes it.
     ///
     /// - Parameters:
     ///   - clients: who asks.
     ///   - recorder: writes what Apple answers.
+    ///   - again: reads whole histories, also what was read before.
     ///   - now: our clock.
     package init(
         _ clients: AppStoreClients,
         _ recorder: ResponseRecorder,
+        again: Bool = false,
         now: @escaping () -> Timestamp
     ) {
+        self.again = again
         self.clients = clients
         self.recorder = recorder
         self.now = now
@@ -119,11 +127,12 @@ package final class Sync {
             try PollBook(connection).entry(target.id, of: target.app, source: source)?.revision
         }
         var recorded = RecordedResponse()
-        let revision = try client.transactionHistory(of: target.id, after: before) { response in
+        let start = again ? nil : before
+        let revision = try client.transactionHistory(of: target.id, after: start) { response in
             recorded.add(try recorder.record(response, about: target.id))
         }
         result.recorded.add(recorded)
-        guard let revision, revision != before else { return }
+        guard let revision, revision != before, recorded.rejected.isEmpty else { return }
         try recorder.withSession { connection, _ in
             try PollBook(connection).note(
                 target.id,

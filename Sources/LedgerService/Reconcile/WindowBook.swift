@@ -47,6 +47,25 @@ package struct WindowBook {
         try windows(of: app).filter { !$0.isOfFailures }.map(\.window.span.to).max()
     }
 
+    /// What was not read, between what was.
+    ///
+    /// - Parameters:
+    ///   - app: the app.
+    ///   - earliest: what lies before it does not count: Apple has forgotten it.
+    /// - Returns: the spans, in order.
+    /// - Throws: `PostgresError`.
+    package func holes(
+        of app: AppKey,
+        since earliest: Timestamp
+    ) throws(PostgresError) -> [TimeSpan] {
+        let spans = try windows(of: app).filter { !$0.isOfFailures }.map(\.window.span)
+        guard let first = spans.map(\.from).min(), let end = spans.map(\.to).max() else {
+            return []
+        }
+        return TimeSpan(from: max(first, earliest), to: end)
+            .pieces(without: spans, longest: .days(10_000))
+    }
+
     /// Notes that a span was read to its end, and joins it with what it touches.
     ///
     /// - Throws: `PostgresError`.

@@ -55,7 +55,9 @@ enum BackfillCommand {
             printError("stopped; run the same command again: it goes on where it was")
         }
         try troubles.rethrow()
-        return reports.contains { !$0.report.rejected.isEmpty } ? .someRejected : .done
+        guard reports.contains(where: { !$0.report.rejected.isEmpty }) else { return .done }
+        printError("subledger: days of which something was not taken are read again next time")
+        return .someRejected
     }
 
     /// What was read for each of the accounts that the options leave and that Apple answers.

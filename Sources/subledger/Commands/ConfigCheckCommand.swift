@@ -28,7 +28,7 @@ enum ConfigCheckCommand {
         let settings = try ServiceSettings(arguments, configuration)
         if let contradiction = settings.contradiction { throw CommandFailure.input(contradiction) }
         if let certificate = settings.tlsCertificate, let key = settings.tlsKey {
-            _ = try TLSIdentity(certificateFile: certificate, keyFile: key)
+            try TLSIdentity(certificateFile: certificate, keyFile: key).check()
         }
         for destination in configuration.forward {
             var client = HTTPClientConfiguration()

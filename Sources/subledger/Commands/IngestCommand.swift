@@ -74,7 +74,8 @@ enum IngestCommand {
     /// Keeps what the configuration says of the apps; subscriptions that a change concerns are
     /// marked to be folded again.
     static func storeRules(_ configuration: Configuration, in database: Database) throws {
-        _ = try configuration.record(database.connect())
+        let changed = try configuration.record(database.connect())
+        if !changed.isEmpty { try database.recordRows() }
     }
 
     /// Folds the subscriptions that are marked.

@@ -132,7 +132,9 @@ enum QuarantineCommands {
             switch verifier.verify(received, now: .now) {
             case .trusted(let document):
                 document.quarantineReason.map { "genuine, but not usable: \($0)" }
-                    ?? "trusted: it can become an event, see: quarantine replay"
+                    ?? (entry.reason.hasPrefix("sqlstate_")
+                        ? "trusted, but the database could not hold it as an event"
+                        : "trusted: it can become an event, see: quarantine replay")
             case .rejected(let rejection): "not usable: \(rejection)"
             case .undecided(let rejection): "undecided: \(rejection)"
             }
@@ -228,8 +230,10 @@ enum QuarantineCommands {
         guard let who = arguments.value("--operator") else {
             throw CommandFailure.usage("--operator WHO is missing: who deals with it?")
         }
-        guard who.count <= 200, (arguments.value("--ticket") ?? "").count <= 200 else {
-            throw CommandFailure.usage("--operator and --ticket take at most 200 characters")
+        guard OneLine.isOne(who, countMax: 200),
+            arguments.value("--ticket").map({ OneLine.isOne($0, countMax: 200) }) ?? true
+        else {
+            throw CommandFailure.usage("--operator and --ticket take \(OneLine.want(200))")
         }
         return who
     }

@@ -13,6 +13,7 @@ enum SyncCommand {
             .flag("--overdue", "those whose period is over without news, or that are estimates"),
             .flag("--anomalous", "those about which something does not fit together"),
             .flag("--all", "every subscription that the ledger knows"),
+            .flag("--again", "read whole histories, also what was read before"),
             .value("--limit", "N", "at most so many, those asked about longest ago first"),
             .flag("--no-project", "leave the read models as they are; the streams stay marked"),
             .allowUnsafeServer,
@@ -43,7 +44,12 @@ enum SyncCommand {
         let desk = try AppleDesk(arguments)
         try desk.database.refuseUnsafeServer(arguments)
         let accepted = try desk.accounts(arguments).map(\.app)
-        let sync = Sync(desk.clients, desk.recorder, now: { .now })
+        let sync = Sync(
+            desk.clients,
+            desk.recorder,
+            again: arguments.has("--again"),
+            now: { .now }
+        )
         let selection = SyncSelection(try desk.database.connect(as: .auditor))
         var targets: [SyncSelection.Target] = []
         if reasons.isEmpty {
@@ -83,7 +89,7 @@ enum SyncCommand {
         }
         try report(results, of: targets.count, arguments)
         try troubles.rethrow()
-        return results.contains { $0.failure != nil } ? .someRejected : .done
+        return results.contains(where: \.isIncomplete) ? .someRejected : .done
     }
 
     private static func run(
@@ -115,10 +121,9 @@ enum SyncCommand {
         if arguments.has("--json") {
             try output.line(json(results))
         } else {
-            let failed = results.filter { $0.failure != nil }
+            let failed = results.filter(\.isIncomplete)
             for result in failed.prefix(Refusals.shownMax) {
-                let failure = result.failure.map { "\($0)" } ?? ""
-                try output.line(printable("\(result.target.id): \(failure)"))
+                try output.line(printable("\(result.target.id): \(what(result))"))
             }
             let appended = results.reduce(0) { $0 + $1.recorded.appended }
             let changed = results.count { $0.recorded.appended > 0 }
@@ -129,6 +134,14 @@ enum SyncCommand {
             )
         }
         try output.flush()
+    }
+
+    /// What is wrong with a result.
+    private static func what(_ result: Sync.Result) -> String {
+        if let failure = result.failure { return "\(failure)" }
+        let rejected = result.recorded.rejected
+        let first = rejected.first.map { "\($0)" } ?? ""
+        return "\(rejected.count) signed texts were not taken, and are read again: \(first)"
     }
 
     private static func json(_ results: [Sync.Result]) -> String {
@@ -143,6 +156,7 @@ enum SyncCommand {
             json.member("appended", result.recorded.appended)
             json.member("unchanged", result.recorded.unchanged)
             json.member("rejected", result.recorded.rejected.count)
+            json.member("first_rejection", result.recorded.rejected.first.map { "\($0)" })
             json.member("error_code", result.failure?.code?.rawValue)
             json.member("error", result.failure.map { "\($0)" })
             json.endObject()

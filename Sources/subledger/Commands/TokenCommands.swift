@@ -121,6 +121,9 @@ enum TokenCommands {
         guard let who = arguments.value("--operator") else {
             throw CommandFailure.usage("--operator WHO is missing: who \(verb) it?")
         }
+        guard OneLine.isOne(who, countMax: 200) else {
+            throw CommandFailure.usage("--operator takes \(OneLine.want(200))")
+        }
         return who
     }
 }

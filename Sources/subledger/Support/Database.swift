@@ -118,8 +118,12 @@ final class Database {
     }
 
     /// The embedded server of a folder, started where needed.
+    ///
+    /// What the environment says to libpq is meant for other servers, and is forgotten: it would lead
+    /// to one of them, or keep this one from being reached.
     static func embedded(directory: String) throws -> EmbeddedServer {
-        try EmbeddedServer.open(directory: directory) { step in
+        forgetEnvironment(prefix: "PG")
+        return try EmbeddedServer.open(directory: directory) { step in
             // Only a person waits and wonders; a log would be full of it.
             if Terminal.isError { printError("subledger: \(step)", isDimmed: true) }
         }

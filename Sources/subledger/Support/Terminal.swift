@@ -47,5 +47,17 @@ func environment(_ name: String) -> String? {
     return text.isEmpty ? nil : text
 }
 
+/// Unsets the environment variables whose names begin with a prefix; only while there is one thread.
+func forgetEnvironment(prefix: String) {
+    var names: [String] = []
+    var place = unsafe environ
+    while let entry = unsafe place.pointee {
+        let text = unsafe String(cString: entry)
+        if text.hasPrefix(prefix) { names.append(String(text.prefix { $0 != "=" })) }
+        unsafe place += 1
+    }
+    for name in names { unsafe unsetenv(name) }
+}
+
 /// Waits.
 func sleep(milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }

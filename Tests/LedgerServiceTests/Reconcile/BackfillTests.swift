@@ -99,6 +99,43 @@ import Testing
         #expect(try reconcile.count(end) == reconcile.now.milliseconds)
     }
 
+    /// What could not be taken, since an anchor was missing, is read again once it is there.
+    @Test func aDayOfWhichSomethingWasRefusedIsReadAgain() throws {
+        reconcile.fill(1...45)
+        let blind = try reconcile.backfill(hasAnchor: false).run(wish())
+        #expect(blind.listed == 45 && blind.recovered == 0 && blind.rejected.count == 45)
+        let connection = try reconcile.sample.database.connect()
+        let book = WindowBook(connection)
+        let first = reconcile.now.adding(.days(-4))
+        #expect(try book.holes(of: reconcile.app, since: first).count <= 1)
+        let report = try reconcile.backfill().run(wish())
+        #expect(report.recovered == 45 && report.rejected.isEmpty)
+        #expect(try reconcile.notifications() == 45)
+        #expect(try book.holes(of: reconcile.app, since: first).isEmpty)
+    }
+
+    /// A day in the middle that was not taken whole is a hole, which `doctor` tells.
+    @Test func whatWasNotReadBetweenWhatWasIsAHole() throws {
+        let book = WindowBook(try reconcile.sample.database.connect())
+        func day(_ number: Int64) -> Timestamp { reconcile.now.adding(.days(number)) }
+        for number: Int64 in [-9, -8, -6, -4] {
+            try book.complete(
+                TimeSpan(from: day(number), to: day(number + 1)),
+                of: reconcile.app,
+                onlyFailures: false,
+                at: reconcile.now
+            )
+        }
+        let holes = try book.holes(of: reconcile.app, since: day(-30))
+        #expect(
+            holes == [
+                TimeSpan(from: day(-7), to: day(-6)), TimeSpan(from: day(-5), to: day(-4)),
+            ]
+        )
+        let late = try book.holes(of: reconcile.app, since: day(-5))
+        #expect(late == [TimeSpan(from: day(-5), to: day(-4))], "Apple has forgotten the other")
+    }
+
     /// Whoever goes on exactly where a run ended does not make its last hour settled.
     @Test func aSpanThatBeginsAtTheEndOfAnotherSettlesNothingOfIt() throws {
         reconcile.fill(1...3)

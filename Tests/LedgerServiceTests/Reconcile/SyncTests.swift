@@ -46,6 +46,30 @@ import Testing
         #expect(urls[1].hasSuffix("revision=first"))
     }
 
+    /// What could not be taken, since an anchor was missing, is asked for again.
+    @Test func aHistoryOfWhichSomethingWasRefusedIsReadAgain() throws {
+        let at: Int64 = 1_700_100_000_000
+        reconcile.apple.state.withLock {
+            $0.bodies["/inApps/v1/subscriptions/\(id)"] = reconcile.statuses(1, at: at)
+            $0.bodies["/inApps/v2/history/\(id)"] = reconcile.history(
+                [reconcile.transaction(1, at: at)],
+                revision: "first"
+            )
+        }
+        let clients = try reconcile.clients()
+        let now = reconcile.now
+        let blind = Sync(clients, try reconcile.recorder(hasAnchor: false), now: { now })
+        let refused = try blind.run(target)
+        #expect(refused.isIncomplete && refused.recorded.rejected.count == 3)
+        let taken = try sync(clients).run(target)
+        #expect(!taken.isIncomplete && taken.recorded.appended == 3)
+        let urls = reconcile.apple.requests.map(\.url).filter { $0.contains("/history/") }
+        #expect(urls.count == 2 && urls.allSatisfy { !$0.contains("revision") })
+        // What was read may be read again from the beginning.
+        _ = try Sync(clients, try reconcile.recorder(), again: true, now: { now }).run(target)
+        #expect(reconcile.apple.requests.last?.url.contains("revision") == false)
+    }
+
     @Test func whatAppleDoesNotKnowIsNotedAndNamed() throws {
         let result = try sync(reconcile.clients()).run(target)
         #expect(result.failure?.code == .transactionIDNotFound)
