@@ -2,10 +2,11 @@ internal import COpenSSL
 
 /// How the library that verifies ends.
 public enum LibraryEnd {
-    /// Keeps OpenSSL from taking its tables down when the program exits: threads that still verify
-    /// then would run into what is gone, and the exit code would be lost. To be called before
-    /// anything else is asked of it; the memory goes with the process.
+    /// Keeps OpenSSL from taking its tables down when the program exits.
+    ///
+    /// Threads that still verify then would run into what is gone, and the exit code would be lost.
+    /// To be called before anything else is asked of it; the memory goes with the process.
     public static func isLeftToTheSystem() {
-        _ = unsafe OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+        _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     }
 }
