@@ -181,4 +181,42 @@ import Testing
         #expect(found?.level == .warn)
         #expect(found?.finding.contains("most often for environment") == true)
     }
+
+    @Test(arguments: [
+        ("401", "could not be read"), ("503", "could not be read"), ("rejected", "not taken"),
+    ])
+    func whatAppleDidNotAnswerIsFound(_ outcome: String, _ finding: String) throws {
+        #expect(try diagnosis("apple_answers") == nil)
+        try log.connection.query(
+            """
+            insert into ledger.poll (stream, app_id, source, polls, first_at, last_at, outcome)
+            select 'app:' || bundle_id, app_id, 'notification_history', 1, now(), now(), $1
+            from ledger.app order by app_id limit 1
+            """,
+            [.text(outcome)]
+        )
+        try expect("apple_answers", .warn, finding)
+        try log.connection.execute("update ledger.poll set outcome = 'ok'")
+        #expect(try diagnosis("apple_answers") == nil)
+    }
+
+    @Test func aDayThatWasNotReadIsFound() throws {
+        for days in [3, 1] {
+            try log.connection.execute(
+                """
+                insert into ledger.history_window (app_id, only_failures, window_from, window_to,
+                    completed_at)
+                select app_id, false, now() - interval '\(days) days',
+                    now() - interval '\(days - 1) days', now()
+                from ledger.app order by app_id limit 1
+                """
+            )
+        }
+        try expect("history", .warn, "was not read")
+        try log.connection.execute(
+            "update ledger.history_window set window_to = window_to + interval '25 hours'"
+                + " where window_from < now() - interval '2 days'"
+        )
+        try expect("history", .ok, "is known up to")
+    }
 }

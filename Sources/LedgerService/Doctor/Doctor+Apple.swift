@@ -34,7 +34,30 @@ extension Doctor {
                 )
             )
         }
-        return try diagnoses + refused() + history()
+        return try diagnoses + refused() + unanswered() + history()
+    }
+
+    /// Apps whose notifications could not be asked for the last time.
+    private func unanswered() throws -> [Diagnosis] {
+        let rows = try connection.query(
+            """
+            select bundle_id, environment, outcome, last_at
+            from ledger.poll join ledger.app using (app_id)
+            where stream = 'app:' || bundle_id and source = 'notification_history'
+                and outcome not in ('ok', 'rejected')
+            order by 1, 2
+            """
+        )
+        return (0..<rows.count).map { row in
+            let outcome = rows.text(row, 2) ?? ""
+            return Diagnosis(
+                "apple_answers",
+                .warn,
+                "Apple's list for \(rows.text(row, 0) ?? "") in \(rows.text(row, 1) ?? "") could not "
+                    + "be read at \(rows.timestamp(row, 3) ?? .earliest): \(outcome)",
+                remedy: "subledger backfill says what is wrong; 401 is a key that Apple refuses"
+            )
+        }
     }
 
     /// Answers of Apple's of which something was not taken.

@@ -12,7 +12,7 @@ extension Extensions {
         by actor: ExtensionActor,
         note: String? = nil
     ) throws -> ExtensionResult {
-        if let note { try check(note, "note", ExtensionWish.justificationMax) }
+        if let note { try checkLines(note, "note", ExtensionWish.justificationMax) }
         let before = try waiting(request, for: actor)
         guard let gateway else { throw ExtensionProblem.noGateway }
         let isFresh = before[bool: "fresh_status"] == true
@@ -65,7 +65,7 @@ extension Extensions {
         by actor: ExtensionActor,
         note: String? = nil
     ) throws -> ExtensionResult {
-        if let note { try check(note, "note", ExtensionWish.justificationMax) }
+        if let note { try checkLines(note, "note", ExtensionWish.justificationMax) }
         // One's own may be taken back; that needs no second pair of eyes.
         let (asked, standing, record) = try read(request)
         guard record.outcome == .requested else { throw notWaiting(record) }

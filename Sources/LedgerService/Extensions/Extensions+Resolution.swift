@@ -23,7 +23,7 @@ extension Extensions {
         decision: ExtensionStep.Resolution? = nil,
         note: String? = nil
     ) throws -> ExtensionResult {
-        if let note { try check(note, "note", ExtensionWish.justificationMax) }
+        if let note { try checkLines(note, "note", ExtensionWish.justificationMax) }
         guard let gateway else { throw ExtensionProblem.noGateway }
         let (asked, _, before) = try read(request)
         guard before.outcome == .unknown, before.isOpen else {

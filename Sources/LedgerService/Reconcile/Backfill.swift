@@ -122,6 +122,9 @@ package final class Backfill {
             } catch is Stopped {
                 report.isStopped = true
                 return report
+            } catch let error as AppStoreAPIError where error.kind != .stopped {
+                try note(error)
+                throw error
             }
             done += piece.length
             guard report.rejected.count == rejectedBefore else {
@@ -142,6 +145,16 @@ package final class Backfill {
     }
 
     private struct Stopped: Error {}
+
+    /// Notes that Apple could not be asked, for `doctor`; not of an app that was never released, which
+    /// Production cannot know.
+    private func note(_ error: AppStoreAPIError) throws {
+        let isExpected =
+            error.kind == .unauthorized && account.isUnreleased
+            && account.app.environment == .production
+        guard !isExpected else { return }
+        try recorder.note(error, about: stream, of: account.app, now: now())
+    }
 
     private var stream: String { "app:\(account.app.bundleID)" }
 

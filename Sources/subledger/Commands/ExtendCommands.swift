@@ -42,8 +42,8 @@ enum ExtendCommands {
         details: """
             ID is an originalTransactionId. Apple is asked how it stands; what Apple would refuse is
             refused here by the rule's name. The request is in the ledger before Apple is asked, and
-            Apple's answer after. It cannot be undone, and Apple writes to the customer. Exit code 1
-            says that it was refused, or that no answer came and nobody knows yet: see extend status.
+            Apple's answer after. It cannot be undone, and Apple writes to the customer. Exit code
+            1 says that it was refused, or that no answer came and nobody knows: extend status.
             """,
         run: runExtend
     )

@@ -133,7 +133,8 @@ enum QuarantineCommands {
             case .trusted(let document):
                 document.quarantineReason.map { "genuine, but not usable: \($0)" }
                     ?? (entry.reason.hasPrefix("sqlstate_")
-                        ? "trusted, but the database could not hold it as an event"
+                        ? "trusted: it can become an event where the database holds it now, see: "
+                            + "quarantine replay"
                         : "trusted: it can become an event, see: quarantine replay")
             case .rejected(let rejection): "not usable: \(rejection)"
             case .undecided(let rejection): "undecided: \(rejection)"

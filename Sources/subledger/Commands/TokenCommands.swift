@@ -49,8 +49,8 @@ enum TokenCommands {
             throw CommandFailure.usage("--name TEXT is missing: what is the token for?")
         }
         let who = try author(arguments, "makes")
-        guard name.count <= 200, who.count <= 200 else {
-            throw CommandFailure.usage("--name and --operator take at most 200 characters")
+        guard OneLine.isOne(name, countMax: 200) else {
+            throw CommandFailure.usage("--name takes \(OneLine.want(200))")
         }
         let database = try Database.open(arguments, Configuration.find(arguments))
         let made = try APITokens(database.connect(as: .appender)).create(role, name: name, by: who)

@@ -79,9 +79,18 @@ import Testing
             _ = try reconcile.backfill().run(wish())
         }
         #expect(error?.status == 503 && error?.page != nil)
+        func outcome() throws -> String? {
+            try PollBook(reconcile.sample.database.connect()).entry(
+                "app:\(reconcile.app.bundleID)",
+                of: reconcile.app,
+                source: "notification_history"
+            )?.outcome
+        }
+        #expect(try outcome() == "503", "doctor tells it")
         reconcile.apple.state.withLock { $0.faults = [:] }
         _ = try reconcile.backfill().run(wish())
         #expect(try reconcile.notifications() == 45)
+        #expect(try outcome() == "ok")
     }
 
     /// D08: a window that begins before Apple's memory is cut, and that is said.
