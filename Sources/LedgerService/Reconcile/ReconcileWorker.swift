@@ -27,7 +27,8 @@ package final class ReconcileWorker: Sendable {
         package var anomalousRest = Milliseconds.days(1)
         /// How many are asked about in one go.
         package var batch: Int64 = 50
-        /// How long an app of which Apple could not be asked in an environment is left alone.
+        /// How long an app of which Apple could not be asked in an environment is left alone; twice as
+        /// long each time, up to sixteen times, since a question that fails can take minutes.
         package var troubleRest = Duration.seconds(60)
         /// How extensions are settled; nil where they are not.
         package var extensions: ExtensionSettings?
@@ -79,10 +80,24 @@ package final class ReconcileWorker: Sendable {
     private struct Agenda {
         var backfilledAt: [AppKey: Timestamp] = [:]
         var dueAt: [AppKey: Timestamp] = [:]
-        var aloneUntil: [AppKey: ContinuousClock.Instant] = [:]
+        private var aloneUntil: [AppKey: ContinuousClock.Instant] = [:]
+        private var failures: [AppKey: Int] = [:]
 
         func mayAsk(_ app: AppKey) -> Bool {
             aloneUntil[app].map { $0 <= ContinuousClock.now } ?? true
+        }
+
+        mutating func leaveAlone(_ app: AppKey, for rest: Duration) {
+            let before = failures[app] ?? 0
+            aloneUntil[app] = .now + rest * (1 << min(before, 4))
+            failures[app] = before + 1
+        }
+
+        mutating func answered(_ app: AppKey) { failures[app] = nil }
+
+        mutating func leaveNobodyAlone() {
+            aloneUntil = [:]
+            failures = [:]
         }
     }
 
@@ -157,7 +172,7 @@ package final class ReconcileWorker: Sendable {
                     let made = try makeClients(surroundings)
                     clients = made
                     settler = self.settler(made)
-                    agenda.aloneUntil = [:]
+                    agenda.leaveNobodyAlone()
                 }
                 if recorder == nil {
                     recorder = ResponseRecorder(run: holder, verifier: verifier, connect: connect)
@@ -227,10 +242,11 @@ package final class ReconcileWorker: Sendable {
     ) throws -> Value? {
         do {
             let value = try body()
+            agenda.answered(app)
             settle("questions", of: app, nil)
             return value
         } catch let error as AppStoreAPIError where error.kind != .stopped {
-            agenda.aloneUntil[app] = .now + options.troubleRest
+            agenda.leaveAlone(app, for: options.troubleRest)
             settle("questions", of: app, "\(error)")
             return nil
         }

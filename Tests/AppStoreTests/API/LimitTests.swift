@@ -75,14 +75,19 @@ import Testing
         #expect("\(AppleErrorCode(4_000_999))" == "4000999")
     }
 
-    @Test func headroomFallsAsRequestsAreSent() throws {
-        let clock = ManualClock(APISample.now)
-        let client = try APISample.client(
+    /// A client with half of Sandbox's limits, to which everything is answered.
+    private static func frugal(_ clock: ManualClock) throws -> AppStoreClient {
+        try APISample.client(
             Script(Array(repeating: .ok("{}"), count: 60)),
             clock,
             environment: .sandbox,
             patience: APIPatience(share: 0.5)
         )
+    }
+
+    @Test func headroomFallsAsRequestsAreSent() throws {
+        let clock = ManualClock(APISample.now)
+        let client = try Self.frugal(clock)
         let endpoint = APIEndpoint.requestTestNotification
         #expect(client.headroom(for: endpoint) == 1)
         for _ in 0..<9 { _ = try client.send(endpoint) }
@@ -93,12 +98,7 @@ import Testing
     /// Whoever has no patience takes nothing: asking again and again does not push the turn away.
     @Test func whatIsNotSentIsNotCounted() throws {
         let clock = ManualClock(APISample.now)
-        let client = try APISample.client(
-            Script(Array(repeating: .ok("{}"), count: 60)),
-            clock,
-            environment: .sandbox,
-            patience: APIPatience(share: 0.5)
-        )
+        let client = try Self.frugal(clock)
         let hurried = client.with(waitMax: Milliseconds(rawValue: 0))
         let endpoint = APIEndpoint.requestTestNotification
         var sent = 0

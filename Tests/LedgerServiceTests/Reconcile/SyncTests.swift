@@ -27,7 +27,8 @@ import Testing
         SyncSelection.Target(app: reconcile.app, id: id, reason: .named)
     }
 
-    @Test func statusesAndHistoryAreReadAndTheRevisionIsGoneOnFrom() throws {
+    /// One subscription with a status and a history of one transaction.
+    private func haveAppleKnowIt() {
         let at: Int64 = 1_700_100_000_000
         reconcile.apple.state.withLock {
             $0.bodies["/inApps/v1/subscriptions/\(id)"] = reconcile.statuses(1, at: at)
@@ -36,6 +37,10 @@ import Testing
                 revision: "first"
             )
         }
+    }
+
+    @Test func statusesAndHistoryAreReadAndTheRevisionIsGoneOnFrom() throws {
+        haveAppleKnowIt()
         let clients = try reconcile.clients()
         let first = try sync(clients).run(target)
         #expect(first.failure == nil && first.recorded.appended == 3)
@@ -48,14 +53,7 @@ import Testing
 
     /// What could not be taken, since an anchor was missing, is asked for again.
     @Test func aHistoryOfWhichSomethingWasRefusedIsReadAgain() throws {
-        let at: Int64 = 1_700_100_000_000
-        reconcile.apple.state.withLock {
-            $0.bodies["/inApps/v1/subscriptions/\(id)"] = reconcile.statuses(1, at: at)
-            $0.bodies["/inApps/v2/history/\(id)"] = reconcile.history(
-                [reconcile.transaction(1, at: at)],
-                revision: "first"
-            )
-        }
+        haveAppleKnowIt()
         let clients = try reconcile.clients()
         let now = reconcile.now
         let blind = Sync(clients, try reconcile.recorder(hasAnchor: false), now: { now })
