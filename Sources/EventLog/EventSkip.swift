@@ -100,10 +100,19 @@ public struct EventSkip: Hashable, Sendable {
 
 extension LogReader {
     /// The positions that operators have passed over.
-    public func skippedPositions() throws(EventLogError) -> Set<Int64> {
+    ///
+    /// - Parameter key: the subscription to which they belong; nil for those of the whole log.
+    /// - Returns: the positions of the events that are passed over.
+    /// - Throws: `EventLogError`.
+    public func skippedPositions(
+        of key: SubscriptionKey? = nil
+    ) throws(EventLogError) -> Set<Int64> {
         try logged("read what is passed over") {
+            let whose = key == nil ? "" : "and stream = $1 and app_id = $2"
             let rows = try connection.query(
-                "select position from ledger.event where kind = 'event_skipped' order by position"
+                "select position from ledger.event where kind = 'event_skipped' \(whose)"
+                    + " order by position",
+                key.map { [.text($0.stream), .int(Int64($0.appID))] } ?? []
             )
             var skipped: Set<Int64> = []
             for row in 0..<rows.count {

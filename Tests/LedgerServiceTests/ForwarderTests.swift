@@ -34,6 +34,9 @@ import Testing
             )
         }
 
+        /// No longer wants the first notification of a stream.
+        mutating func forgetFirst(of number: Int) { bodies[number]?.removeFirst() }
+
         mutating func deliver(_ streams: some Sequence<Int>) {
             for stream in streams { deliver(stream: stream) }
         }
@@ -262,6 +265,46 @@ import Testing
         try stage.waitUntilDone(consumer)
         stage.expectAllInOrder(consumer)
         forwarder.stop()
+    }
+
+    @Test func whatCannotBeReadHoldsItsStreamUntilItIsPassedOver() throws {
+        var stage = try Stage()
+        stage.deliver([1, 2, 1])
+        let owner = try stage.bench.sample.database.connect()
+        let lost = try #require(
+            try owner.query(
+                "select min(position) from ledger.event where kind = 'notification' group by stream"
+                    + " having count(*) = 2"
+            ).int(0, 0)
+        )
+        try owner.execute(
+            """
+            alter table ledger.evidence disable trigger all;
+            delete from ledger.evidence where position = \(lost);
+            alter table ledger.evidence enable trigger all
+            """
+        )
+        stage.forgetFirst(of: 1)
+        let consumer = try Consumer()
+        let forwarder = try stage.forwarder(to: consumer)
+        defer { forwarder.stop() }
+        #expect(
+            consumer.wait { $0.distinct == 1 && (try? stage.standing)?.waitingStreams == 1 },
+            "the other stream goes on"
+        )
+        let outcome = try EventSkipping(stage.bench.sample.database.connect()).skip(
+            lost,
+            operator: "kim",
+            ticket: "T-1",
+            why: "its page is broken",
+            now: IngestSample.now
+        )
+        guard case .skipped = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        try stage.waitUntilDone(consumer)
+        stage.expectAllInOrder(consumer)
     }
 
     @Test func aConsumerThatNeverAnswersStopsOneStreamAlone() throws {

@@ -298,12 +298,14 @@ public final class Extensions {
 
     /// What an approval is for: SHA-256 of what must not change between request and approval.
     static func binding(of note: ExtensionNote) -> String {
-        let parts = [
+        var parts = [
             note.app.bundleID, note.app.environment.description, note.stream,
             "\(note[int: "days"] ?? 0)", "\(note[int: "reason_code"] ?? 0)",
             note[text: "ticket"] ?? "", note[instant: "expires_before"]?.description ?? "",
             note[text: "product_id"] ?? "",
         ]
+        // For all storefronts and for some are different things to approve.
+        if note.kind == .massExtensionRequested { parts.append(note[text: "storefronts"] ?? "") }
         let text = parts.map { "\($0.utf8.count):\($0)" }.joined()
         return hexadecimal(SHA256.digest(Array(text.utf8)))
     }

@@ -17,8 +17,9 @@ struct ForwardDelivery: Sendable {
     /// A notification and its bytes.
     struct Item: Sendable {
         var position: Int64
-        /// The body as it was received, or why the log could not give it.
-        var body: Result<[UInt8], EventLogError>
+        /// The body as it was received, nil for one that an operator has passed over, or why the log
+        /// could not give it.
+        var body: Result<[UInt8]?, EventLogError>
     }
 
     /// Delivers, and waits until all of it is settled.
@@ -58,7 +59,8 @@ struct ForwardDelivery: Sendable {
             let stop: ForwardOutcome.Stop?
             switch item.body {
             case .failure(let error): stop = .refused("event \(item.position): \(error)")
-            case .success(let body): stop = post(body)
+            case .success(let body?): stop = post(body)
+            case .success(nil): stop = nil
             }
             if case .unreachable = stop { isUnreachable.store(true, ordering: .relaxed) }
             if let stop { return ForwardOutcome(taken: taken, stop: stop) }

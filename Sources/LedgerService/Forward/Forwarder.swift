@@ -284,18 +284,22 @@ package final class Forwarder: Sendable {
     }
 
     /// What was received, or why one event cannot be read; what the database fails with is thrown.
+    ///
+    /// Of one that cannot be read and that an operator has passed over there is nothing to post; it
+    /// does not hold its stream for ever.
     private static func body(
         of event: StoredEvent,
         _ reader: LogReader
-    ) throws -> Result<[UInt8], EventLogError> {
+    ) throws -> Result<[UInt8]?, EventLogError> {
         do throws(EventLogError) {
             guard let evidence = try reader.evidence(of: event), evidence.form == .jws else {
-                return .failure(EventLogError(.unreadable, "there is no signed text"))
+                throw EventLogError(.unreadable, "there is no signed text")
             }
             return .success(evidence.body)
         } catch {
             guard error.code == .unreadable else { throw error }
-            return .failure(error)
+            return try reader.skippedPositions(of: event.key).contains(event.position)
+                ? .success(nil) : .failure(error)
         }
     }
 }
