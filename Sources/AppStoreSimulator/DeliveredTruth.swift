@@ -55,7 +55,12 @@
 //     by its own `signedDate`.
 // 17. What has no transaction and no renewal info of the chain's subscription is no news of it:
 //     one-time purchases, mass extensions, external tokens, consent, seat claims, tests.
-// 18. Types, subtypes, ownerships and statuses that are not known change nothing; their transaction
+// 18. A failure of which no news came in time is known from what ended it: `graceEnded` says that
+//     there was grace until then, `expired` with the subtype BILLING_RETRY and a recovery that comes
+//     while Apple may still retry say that there was retry. It works from E on, as in 7.
+// 19. A renewal that was charged before its time is superseded by a purchase of another product that
+//     was made after that charge and before the renewal begins, though it lies not within it.
+// 20. Types, subtypes, ownerships and statuses that are not known change nothing; their transaction
 //     and renewal info count as everyone's do. Ownership changes nothing either.
 
 /// Evaluates what a set of delivered notices says about a subscription.
@@ -83,12 +88,17 @@ public struct DeliveredTruth: Sendable {
         var plan: Int64 = 0
         /// The index of the first news of it.
         var firstNews: Int
+        /// When Apple first signed it.
+        var firstSigned: Int64
+        /// Whether it was reported as the recovery of a failed charge.
+        var isRecovery = false
         /// When Apple first said that it was upgraded.
         var upgradedSignedAt: Int64?
 
         init(
             _ transaction: NoticeTransaction,
             firstNews: Int,
+            firstSigned: Int64,
             firstEnd: Int64,
             upgradedSignedAt: Int64?
         ) {
@@ -103,6 +113,7 @@ public struct DeliveredTruth: Sendable {
             isOffer = transaction.offer != nil
             self.firstEnd = firstEnd
             self.firstNews = firstNews
+            self.firstSigned = firstSigned
             self.upgradedSignedAt = upgradedSignedAt
         }
 
@@ -134,13 +145,19 @@ public struct DeliveredTruth: Sendable {
             var period = Period(
                 transaction,
                 firstNews: known?.firstNews ?? index,
+                firstSigned: min(known?.firstSigned ?? .max, transaction.signedDate),
                 firstEnd: known?.firstEnd ?? transaction.expiresDate,
                 upgradedSignedAt: upgradedAt
             )
+            let isRecovery =
+                known?.isRecovery == true
+                || (notice.type == "DID_RENEW" && notice.subtype == "BILLING_RECOVERY")
             if let known, known.signedDate > transaction.signedDate {
                 period = known
+                period.firstSigned = min(period.firstSigned, transaction.signedDate)
                 period.upgradedSignedAt = upgradedAt
             }
+            period.isRecovery = isRecovery
             periods[transaction.transactionID] = period
         }
         var sorted = periods.values.sorted {
@@ -201,7 +218,7 @@ public struct DeliveredTruth: Sendable {
 
     /// The state and product at an instant; nil before the first purchase.
     public func condition(at t: Int64) -> (condition: TruthCondition, productID: String)? {
-        let begun = periods.prefix { $0.start <= t }
+        let begun = periods.filter { $0.start <= t && !isSupersededEarly($0) }
         guard let newest = begun.last else { return nil }
 
         // Rule 1.
@@ -224,7 +241,9 @@ public struct DeliveredTruth: Sendable {
     /// Rules 3 to 7, for an instant that no transaction covers.
     private func conditionInGap(at t: Int64, after ended: Period, last: Period) -> TruthCondition {
         let end = ended.end
-        let next = periods.first { $0.start > t && isLive($0, at: $0.start) }
+        let next = periods.first {
+            $0.start > t && !isSupersededEarly($0) && isLive($0, at: $0.start)
+        }
         let told = next.flatMap { next in
             periods.filter { $0.start >= next.start }.map(\.firstNews).min()
         }
@@ -243,10 +262,16 @@ public struct DeliveredTruth: Sendable {
         let graceEnded = marker("GRACE_PERIOD_EXPIRED", signedBy: t)
         let expiredByNow = marker("EXPIRED", signedBy: t)
 
-        if failed == nil, let lost = lostFailure(known, since: last.firstNews, end: end) {
+        let lostFailure =
+            lostFailure(known, since: last.firstNews, after: ended)
+            ?? endedFailure(known, since: last.firstNews, after: ended, next: next)
+        if failed == nil, let lost = lostFailure {
+            // The end of grace is no end of the failure, whatever comes with it.
+            let graceOver = marker("GRACE_PERIOD_EXPIRED")
             let isClosed = since.last.map { newest in
                 renewal?.isInBillingRetryPeriod != true && renewal?.expirationIntent != nil
-                    && news[newest].signedDate <= t
+                    && news[newest].signedDate <= t && newest != graceOver
+                    && news[newest].signedDate > lost.at
             }
             if isClosed != true, expiredByNow.map({ $0 < lost.news }) ?? true {
                 let isGraceOver = graceEnded.map { $0 >= lost.news } ?? false
@@ -295,9 +320,7 @@ public struct DeliveredTruth: Sendable {
         if renewal?.autoRenewStatus != 0, t < end + ended.leeway { return .renewalPending }
         // Rule 7.
         let atEnd = since.last { news[$0].signedDate < end }.flatMap { news[$0].renewal }
-        let isFailed =
-            failed != nil || lostFailure(known, since: last.firstNews, end: end) != nil
-        if isFailed { return .expired("billing_retry") }
+        if failed != nil || lostFailure != nil { return .expired("billing_retry") }
         return .expired(atEnd?.autoRenewStatus == 0 ? "voluntary" : "presumed")
     }
 
@@ -305,18 +328,55 @@ public struct DeliveredTruth: Sendable {
     private func lostFailure(
         _ known: ArraySlice<Notice>,
         since first: Int,
-        end: Int64
-    ) -> (news: Int, graceEnd: Int64?)? {
+        after ended: Period
+    ) -> (news: Int, at: Int64, graceEnd: Int64?)? {
         let failing = known.indices.filter {
             $0 >= first && known[$0].renewal?.isInBillingRetryPeriod == true
         }
         guard let news = failing.first else { return nil }
         let dates = failing.compactMap { index in
             known[index].renewal?.gracePeriodExpiresDate.flatMap { date in
-                date > end && date > known[index].signedDate ? date : nil
+                date > ended.end && date > known[index].signedDate ? date : nil
             }
         }
-        return (news, dates.last)
+        let over = graceEnd(known, since: first, after: ended)
+        return (over == nil ? news : first, known[news].signedDate, dates.last ?? over)
+    }
+
+    /// A failure that only its end told of, known from the period's end on.
+    private func endedFailure(
+        _ known: ArraySlice<Notice>,
+        since first: Int,
+        after ended: Period,
+        next: Period?
+    ) -> (news: Int, at: Int64, graceEnd: Int64?)? {
+        if let over = graceEnd(known, since: first, after: ended) {
+            return (first, ended.end, over)
+        }
+        let isRetryOver = known.indices.contains {
+            $0 >= first && known[$0].type == "EXPIRED" && known[$0].subtype == "BILLING_RETRY"
+        }
+        let isRecovered = next.map {
+            $0.isRecovery && $0.start <= ended.end + ended.retryMax
+        }
+        return isRetryOver || isRecovered == true ? (first, ended.end, nil) : nil
+    }
+
+    /// Where grace ended of which only `graceEnded` told.
+    private func graceEnd(
+        _ known: ArraySlice<Notice>,
+        since first: Int,
+        after ended: Period
+    ) -> Int64? {
+        let over = known.indices.first {
+            $0 >= first && known[$0].type == "GRACE_PERIOD_EXPIRED"
+        }
+        guard let over else { return nil }
+        let announced =
+            known.indices.filter { $0 >= first }
+            .compactMap { known[$0].renewal?.gracePeriodExpiresDate }.last
+            ?? estimatedGraceEnd(after: ended) ?? ended.end + Self.graceMax
+        return min(known[over].signedDate, announced)
     }
 
     private func isLive(_ period: Period, at t: Int64) -> Bool {
@@ -331,6 +391,17 @@ public struct DeliveredTruth: Sendable {
     private func supersedes(_ other: Period, _ period: Period) -> Bool {
         other.isPurchase && !other.isAddition
             && other.start > period.start && other.start < period.end
+    }
+
+    /// Whether its plan was changed after it was charged and before it began.
+    private func isSupersededEarly(_ period: Period) -> Bool {
+        !period.isPurchase && !period.isAddition
+            && period.start - period.firstSigned < 86_400_000
+            && periods.contains { other in
+                other.isPurchase && !other.isAddition && other.revocation == nil
+                    && other.productID != period.productID
+                    && other.start > period.firstSigned && other.start < period.start
+            }
     }
 
     /// When an upgrade that Apple itself names ended the period.

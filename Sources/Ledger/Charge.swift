@@ -52,6 +52,19 @@ public struct Charge: Hashable, Sendable {
     public var revocationType: RevocationType?
     /// How much of it was paid back, milliunits of a percent; nil says nothing.
     public var revocationPercentage: Int32?
+    /// Whether a notification reported that it was refunded.
+    public var isRefundReported: Bool
+    /// When the subscription itself was first bought.
+    @Packed public var originalPurchaseDate: Timestamp?
+
+    /// Whether it was paid back, in whole or in part.
+    ///
+    /// An upgrade is no refund, whatever date Apple puts on the old transaction, unless Apple also
+    /// reported one; nor is access that a family member or the holder of a seat lost.
+    public var isRefunded: Bool {
+        revokedAt != nil && (!isUpgraded || isRefundReported)
+            && revocationType != .familyRevoke && revocationType != .assignmentRevoke
+    }
 
     /// A charge of nothing, to be read into.
     static var sample: Charge {
@@ -73,7 +86,8 @@ public struct Charge: Hashable, Sendable {
             isCommitment: false,
             isUpgraded: false,
             revocationType: nil,
-            revocationPercentage: nil
+            revocationPercentage: nil,
+            isRefundReported: false
         )
     }
 
@@ -110,6 +124,8 @@ public struct Charge: Hashable, Sendable {
         revokedAt = registers.periods[number].revocation
         revocationType = events[place].fact.storedTransaction.revocationType
         revocationPercentage = events[place].fact.storedTransaction.revocationPercentage
+        isRefundReported = registers.periods[number].isRefundReported
+        originalPurchaseDate = events[place].fact.storedTransaction.originalPurchaseDate
     }
 
     @inline(__always) private static func renewalPrice(_ place: Int, _ events: Events) -> Int64? {

@@ -73,7 +73,7 @@ extension LifecycleScenarioTests {
         )
         #expect(life.history.ownership.map(\.owner) == [first, second])
         #expect(life.history.ownership.first?.until == Life.day(30))
-        #expect(life.history.anomalies.contains { $0.kind == .ownerConflict })
+        #expect(!life.history.anomalies.contains { $0.kind == .ownerConflict })
     }
 
     @Test func s26_appleWinsOverALinkAndALinkFillsAHole() {

@@ -22,7 +22,7 @@ extension Registers {
                         StatusRecord(status: status, at: at, isSigned: true, position: position)
                     )
                 }
-                if let kind = Marker.Kind(head) {
+                if let kind = Marker.Kind(events, place, head) {
                     registers.apply(Marker(kind: kind, at: head.at, position: head.position))
                 }
             }

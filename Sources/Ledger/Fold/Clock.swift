@@ -6,6 +6,9 @@ enum Clock {
     /// The longest period of a sandbox's accelerated clock: 12 h, TestFlight's 24 h.
     static let acceleratedPeriodMax: Milliseconds = .hours(24)
 
+    /// How long before the end of a period Apple begins to charge for the next one.
+    static let earlyChargeMax: Milliseconds = .hours(24)
+
     /// The longest grace period that App Store Connect offers.
     static let graceMax: Milliseconds = .days(28)
 

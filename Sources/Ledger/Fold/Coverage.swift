@@ -45,6 +45,7 @@ struct Coverage: ~Copyable {
     /// The end of the time that a period covers as far as it alone says.
     @inline(__always) private func ownEnd(_ period: Period) -> Timestamp {
         var end = period.end
+        if period.isSupersededEarly { return period.start }
         if let revocation = period.revocation { end = min(end, revocation) }
         // Upgraded to a transaction that we were never told of.
         if period.isUpgraded, let upgradedAt = period.upgradedAt {

@@ -19,9 +19,12 @@ struct FailureFinder {
         var cut: Timestamp?
         // From the last to the first, so that the earliest signature of all later ones is known.
         for number in registers.periods.indices.reversed()
-        where !registers.periods[number].isAdditional {
+        where !registers.periods[number].isAdditional
+            && !registers.periods[number].isSupersededEarly
+        {
             let signed = registers.periods[number].firstSigned
-            if registers.hasTrouble(since: signed, before: cut),
+            let isRecovered = next.map { registers.periods[$0].recoveredBy != 0 } ?? false
+            if isRecovered || registers.hasTrouble(since: signed, before: cut),
                 let failure = failure(of: number, next: next, before: cut, registers, events)
             {
                 failures.append(failure)
@@ -40,9 +43,9 @@ struct FailureFinder {
         _ events: Events
     ) -> BillingFailure? {
         let gap = Gap(failureOf: number, next: next, before: cut, registers)
-        let evidence = GapEvidence(gap, registers, events)
+        let evidence = GapEvidence(gap, registers, events, rules)
         guard let newest = evidence.failure else { return nil }
-        let opening = opening(gap, newest, registers)
+        let opening = opening(gap, newest, evidence.graceFailure, registers)
         let place = registers.periods[number].place
         let plan = registers.periods[number].length
         let retry = Clock.billingRetry(
@@ -83,11 +86,13 @@ struct FailureFinder {
     private func opening(
         _ gap: Gap,
         _ newest: GapEvidence.Failure,
+        _ grace: GapEvidence.Failure?,
         _ registers: borrowing Registers
     ) -> GapEvidence.Failure {
         let since = registers.periods[gap.last].firstSigned
         let id = registers.periods[gap.last].transactionID
         var first = newest
+        if let grace, grace.at < first.at { first = grace }
         for place in registers.markers.range(since: since, before: gap.cut) {
             let marker = registers.markers[place]
             guard case .failed = marker.kind, marker.at > since || marker.transactionID == id
@@ -152,6 +157,16 @@ struct FailureFinder {
     ) -> BillingFailure.Ending? {
         let newest = evidence.failure?.at ?? failure.openedAt
         let start = next.map { registers.periods[$0].start } ?? .latest
+        let followed = next.map { max(start, registers.periods[$0].firstSigned) } ?? .latest
+        if let revoked = registers.periods[number].revocation,
+            revoked < min(followed, evidence.expired?.at ?? .latest)
+        {
+            return BillingFailure.Ending(
+                outcome: .cancelled,
+                at: max(revoked, failure.openedAt),
+                position: registers.periods[number].position
+            )
+        }
         if let expired = evidence.expired, expired.at >= newest, expired.at <= start,
             case .expired(let cause) = expired.kind
         {
@@ -163,13 +178,6 @@ struct FailureFinder {
         }
         if let next {
             return succession(failure, next, registers)
-        }
-        if let revoked = registers.periods[number].revocation {
-            return BillingFailure.Ending(
-                outcome: .cancelled,
-                at: max(revoked, failure.openedAt),
-                position: registers.periods[number].position
-            )
         }
         return lastWord(failure, evidence, registers)
     }
@@ -187,10 +195,14 @@ struct FailureFinder {
         }
         let accessEnd = max(failure.expiresDate, failure.grace?.endedAt ?? .earliest)
         let isInGrace = start <= accessEnd
-        // Within grace the new period may begin at the old one's end, before the charge was made;
-        // a signature may be much later, where the transaction was only read from Apple.
+        // Within grace the new period may begin at the old one's end, before the charge was made.
+        // When that was tells its report; what was only read from Apple may have been signed much
+        // later.
+        let reported = isInGrace ? registers.periods[next].reportedAt : nil
         let charged =
-            start > failure.openedAt ? start : min(registers.periods[next].firstSigned, accessEnd)
+            reported.map { min($0, accessEnd) }
+            ?? (start > failure.openedAt
+                ? start : min(registers.periods[next].firstSigned, accessEnd))
         return BillingFailure.Ending(
             outcome: isInGrace ? .recoveredInGrace : .recoveredAfterGrace,
             at: max(charged, failure.openedAt),
@@ -237,6 +249,7 @@ extension Gap {
         latest = number
         revokedAt = nil
         end = registers.periods[number].end
+        self.next = next
         self.cut = cut
     }
 }

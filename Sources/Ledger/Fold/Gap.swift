@@ -33,6 +33,8 @@ struct Gap {
     /// Only what was signed before the next transaction, or any later one, was told of counts
     /// here; nil at the open end.
     let cut: Timestamp?
+    /// The period that comes after, by its place in the registers; nil at the open end.
+    let next: Int?
 
     init(
         _ registers: borrowing Registers,
@@ -40,6 +42,7 @@ struct Gap {
         until: Timestamp?,
         last: Int,
         latest: Int,
+        next: Int?,
         cut: Timestamp?,
         revokedAt: Timestamp?
     ) {
@@ -52,6 +55,14 @@ struct Gap {
             registers.periods[last].revocation == nil
             ? registers.periods[last].end : registers.periods[latest].end
         self.cut = cut
+        self.next = next
+    }
+
+    /// How long Apple retries a charge that failed at the end of the period.
+    func retryLimit(_ registers: borrowing Registers, _ rules: FoldRules) -> Timestamp {
+        let profile = rules.profile(period: registers.periods[last].length)
+        let isCommitment = registers.periods[last].isCommitment
+        return end.adding(Clock.billingRetry(profile, isCommitment: isCommitment))
     }
 
     /// Adds the pieces, in order, without holes.
@@ -91,7 +102,7 @@ struct Gap {
         _ events: Events,
         _ rules: FoldRules
     ) {
-        let evidence = GapEvidence(self, registers, events)
+        let evidence = GapEvidence(self, registers, events, rules)
         let profile = rules.profile(period: registers.periods[last].length)
         var piece = Piece(from: from, state: .active)
         piece.deciding.transaction = registers.periods[last].position
@@ -113,7 +124,7 @@ struct Gap {
             piece.confidence = .confirmed
             piece.deciding = base
             piece.deciding.marker = failure.position
-            let end = evidence.retryEnd(of: self, registers, profile)
+            let end = evidence.retryEnd(of: self, registers, rules)
             if !Self.add(&piece, to: end, stop, &pieces) { return }
         } else if !evidence.isOver, evidence.mayRenew,
             // An empty period grants nothing, so nothing after it either.

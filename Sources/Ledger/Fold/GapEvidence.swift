@@ -17,8 +17,12 @@ struct GapEvidence {
     private(set) var graceFailure: Failure?
     /// The newest `EXPIRED`.
     private(set) var expired: Marker?
-    /// When a failure that only renewal info told of was over.
+    /// When a failure that no notification told of was over.
     private var impliedEnd: Timestamp?
+    /// When Apple announced that grace is over.
+    private var graceOver: Timestamp?
+    /// Whether the last that was told of a failure is that Apple goes on trying.
+    private var isRetrying = false
     /// Apple's last status; nil where renewal info was signed, which says more.
     private var status: StatusRecord?
     private let since: Timestamp
@@ -43,7 +47,12 @@ struct GapEvidence {
         var position: Int64
     }
 
-    init(_ gap: Gap, _ registers: borrowing Registers, _ events: Events) {
+    init(
+        _ gap: Gap,
+        _ registers: borrowing Registers,
+        _ events: Events,
+        _ rules: FoldRules
+    ) {
         since = registers.periods[gap.last].firstSigned
         cut = gap.cut
         let told = registers.renewals.range(since: since, before: cut)
@@ -66,9 +75,13 @@ struct GapEvidence {
         }
         if newest < 0 { takeStatus(registers) }
         if !registers.markers.isEmpty { takeMarkers(registers, of: gap) }
-        if failure == nil, registers.hasTrouble(since: since, before: cut) {
+        let recoveredBy = gap.next.map { registers.periods[$0].recoveredBy } ?? 0
+        if failure == nil, recoveredBy != 0 || registers.hasTrouble(since: since, before: cut) {
             impliedFailure(registers, gap, events)
+            endedFailure(registers, gap, recoveredBy, rules)
+            impliedEnd(registers)
         }
+        if let failure { isRetrying = !isOver(failure, registers) }
     }
 
     /// Finds the last status, which says something only where no renewal info does.
@@ -92,7 +105,7 @@ struct GapEvidence {
                     isImplied: false
                 )
                 if grace { graceFailure = failure }
-            case .graceEnded: break
+            case .graceEnded: graceOver = registers.markers[place].at
             case .expired: expired = registers.markers[place]
             }
         }
@@ -125,15 +138,64 @@ struct GapEvidence {
                 graceFailure = graceFailure ?? implied
             }
         }
-        // Nothing but renewal info told of the failure, and it tells of the end too.
-        if let failure, let renewal, registers.renewals[renewal].at > failure.at,
-            !registers.renewals[renewal].isInBillingRetryPeriod, intent != nil
-        {
-            impliedEnd = registers.renewals[renewal].at
-        }
         guard let status, status.status == 3 || status.status == 4 else { return }
         failure = Failure(at: status.at, position: status.position, isImplied: true)
         if status.status == 4 { graceFailure = failure }
+    }
+
+    /// A failure of which nothing was known until it was over: the end of grace, the end of billing
+    /// retry and a recovery each say that there was one.
+    ///
+    /// When it was announced nobody knows; it counts from the end of the period on, as all do. An
+    /// empty period grants nothing, so nothing after it either.
+    private mutating func endedFailure(
+        _ registers: borrowing Registers,
+        _ gap: Gap,
+        _ recoveredBy: Int64,
+        _ rules: FoldRules
+    ) {
+        guard registers.periods[gap.last].end > registers.periods[gap.last].start else { return }
+        for place in registers.markers.range(since: since, before: cut)
+        where counts(place, registers, gap) {
+            // What is said of another period tells nothing of this one.
+            if let id = registers.markers[place].transactionID,
+                id != registers.periods[gap.last].transactionID
+            {
+                continue
+            }
+            let (at, position) = (registers.markers[place].at, registers.markers[place].position)
+            let ended = Failure(at: min(gap.end, at), position: position, isImplied: true)
+            switch registers.markers[place].kind {
+            case .failed: break
+            case .graceEnded:
+                failure = failure ?? ended
+                graceFailure = graceFailure ?? ended
+            case .expired(.billingRetry): failure = failure ?? ended
+            case .expired: break
+            }
+        }
+        // Apple retries so long and no longer: what was recovered later had failed later.
+        guard failure == nil, recoveredBy != 0, let next = gap.next,
+            registers.periods[next].start <= gap.retryLimit(registers, rules)
+        else { return }
+        failure = Failure(at: gap.end, position: recoveredBy, isImplied: true)
+    }
+
+    /// No notification told of the failure; where renewal info tells of its end, that is it.
+    private mutating func impliedEnd(_ registers: borrowing Registers) {
+        guard let failure, let renewal, isOver(failure, registers), intent != nil else { return }
+        impliedEnd = registers.renewals[renewal].at
+    }
+
+    /// Whether renewal info that was signed after a failure says that nothing is tried any more.
+    ///
+    /// What comes with the news of a failure, or of the end of its grace, need not say that it is
+    /// still tried: it was seen not to.
+    private func isOver(_ failure: Failure, _ registers: borrowing Registers) -> Bool {
+        guard let renewal else { return false }
+        return registers.renewals[renewal].at > failure.at
+            && registers.renewals[renewal].at != graceOver
+            && !registers.renewals[renewal].isInBillingRetryPeriod
     }
 
     /// Whether Apple said that the subscription is over.
@@ -238,11 +300,9 @@ struct GapEvidence {
     func retryEnd(
         of gap: Gap,
         _ registers: borrowing Registers,
-        _ profile: ClockProfile
+        _ rules: FoldRules
     ) -> Timestamp {
-        var end = gap.end.adding(
-            Clock.billingRetry(profile, isCommitment: registers.periods[gap.last].isCommitment)
-        )
+        var end = gap.retryLimit(registers, rules)
         guard let failure else { return end }
         if let expired, expired.at >= failure.at { end = min(end, expired.at) }
         if let impliedEnd { end = min(end, impliedEnd) }
@@ -258,6 +318,12 @@ struct GapEvidence {
         } else if let intent {
             piece.state = .expired(ExpirationCause(intent: intent))
             if !isRenewalSigned { piece.confidence = .provisional }
+            if isRetrying, let failure {
+                // The intent is there from the first failure on: that nothing is tried any more is
+                // only a matter of time.
+                piece.deciding.marker = failure.position
+                piece.confidence = .clock
+            }
         } else if let status, status.status == 2 {
             piece.deciding.status = status.position
             piece.state = .expired(.other)

@@ -43,7 +43,10 @@ struct OwnershipBuilder: ~Copyable {
         }
         let last = claims.count - 1
         if let latestStart, start < latestStart {
-            return last >= 0 && claims[last].owner != token
+            // A change of the token is for what runs and what follows: what ended before keeps its own.
+            guard last >= 0, claims[last].owner != token else { return false }
+            let then = claims.indices.last { claims[$0].from <= start }
+            return then.map { claims[$0].owner != token } ?? true
         }
         latestStart = start
         // No link comes after a token, so the last claim tells whether there is one.

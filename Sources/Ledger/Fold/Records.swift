@@ -60,6 +60,8 @@ struct Period {
     @Packed var firstEnd: Timestamp?
     /// When Apple first said that it was upgraded.
     @Packed var upgradedAt: Timestamp?
+    /// The event that reports it as the recovery of a failed charge; 0 where none does.
+    var recoveredBy: Int64 = 0
     var signedDate: Timestamp
     var signedAt: Timestamp
     var digest: UInt64
@@ -76,7 +78,11 @@ struct Period {
     var isUpgraded: Bool
     /// Whether one of several transactions of one period (seats).
     var isAdditional: Bool
+    /// Whether it was charged before its time, and superseded by a purchase before it began.
+    var isSupersededEarly = false
     var isCommitment: Bool
+    /// Whether a notification reported that this charge was refunded.
+    var isRefundReported = false
     /// What kind of period it is.
     var offer: OfferPhase
 
@@ -140,6 +146,18 @@ struct Period {
         self.signedDate = signedDate
         self.place = place
         self.provenance = head.provenance
+        self.recoveredBy = 0
+        self.isRefundReported = false
+        note(head)
+    }
+
+    /// Notes what a notification says of the charge beside the transaction.
+    @inline(__always) private mutating func note(_ head: EventHead) {
+        switch head.trigger {
+        case .recovered where recoveredBy == 0: recoveredBy = head.position
+        case .refunded: isRefundReported = true
+        default: break
+        }
     }
 
     /// Takes the version in that an event has.
@@ -161,6 +179,7 @@ struct Period {
         firstAt = min(firstAt, head.at)
         if firstEnd == nil { firstEnd = events[place].fact.storedTransaction.expiresDate }
         if head.isReport { reportedAt = Self.earlier(reportedAt, head.at) }
+        note(head)
         if events[place].fact.storedTransaction.isUpgraded {
             upgradedAt = Self.earlier(upgradedAt, signedDate)
         }
@@ -186,6 +205,7 @@ struct Period {
         self.hasStart = purchased != nil
         self.isUpgraded = events[place].fact.storedTransaction.isUpgraded
         self.isAdditional = events[place].fact.storedTransaction.additionalReason != nil
+        self.isSupersededEarly = false
         let isMonthly =
             if case .monthly = events[place].fact.storedTransaction.billingPlanType {
                 true
@@ -214,12 +234,16 @@ struct Period {
             isFirst ? new.firstEnd ?? self.firstEnd : self.firstEnd ?? new.firstEnd
         let reportedAt = Self.earlier(self.reportedAt, new.reportedAt)
         let upgradedAt = Self.earlier(self.upgradedAt, new.upgradedAt)
+        let recoveredBy = self.recoveredBy == 0 ? new.recoveredBy : self.recoveredBy
+        let isRefundReported = self.isRefundReported || new.isRefundReported
         if EventOrder.wins(new, over: self) { self = new }
         self.firstSigned = firstSigned
         self.firstAt = firstAt
         self.firstEnd = firstEnd
         self.reportedAt = reportedAt
         self.upgradedAt = upgradedAt
+        self.recoveredBy = recoveredBy
+        self.isRefundReported = isRefundReported
         return isConflict ? .orderConflict : nil
     }
 

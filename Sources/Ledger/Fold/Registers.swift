@@ -20,7 +20,9 @@ struct Registers: ~Copyable {
     var newestTransactionSigned: Timestamp?
 
     /// Whether any failed charge was announced or implied.
-    var hasFailures: Bool { !troubles.isEmpty }
+    var hasFailures: Bool { !troubles.isEmpty || hasRecoveries }
+    /// Whether any charge was reported as the recovery of a failed one.
+    private(set) var hasRecoveries = false
     /// When each was, in order.
     private(set) var troubles = Pool<Trouble>()
 
@@ -46,6 +48,7 @@ struct Registers: ~Copyable {
         renewals.reset()
         renewalsRise = true
         hasSignedRenewal = false
+        hasRecoveries = false
         statuses.reset()
         markers.reset()
         if !answers.isEmpty { answers.removeAll(keepingCapacity: true) }
@@ -71,7 +74,12 @@ struct Registers: ~Copyable {
         let id = events[place].fact.storedTransaction.transactionID
         if let seats = events[place].fact.storedTransaction.revokedSeatQuantity {
             note(seats, of: id, at: signedDate, head)
+        } else if head.trigger == .refundReversed, !refundedSeats.isEmpty,
+            refundedSeats[id] ?? 0 > 0
+        {
+            note(0, of: id, at: signedDate, head)
         }
+        if head.trigger == .recovered { hasRecoveries = true }
         if let known = self.place(of: id) {
             let old = periods[known].place
             let isOfOneKind = periods[known].isSigned == (head.provenance == .jws)
@@ -155,7 +163,11 @@ struct Registers: ~Copyable {
 
     /// Takes in what a notification announced.
     mutating func apply(_ marker: Marker) {
-        if case .failed = marker.kind { troubles.append(Trouble(at: marker.at)) }
+        switch marker.kind {
+        case .failed, .graceEnded, .expired(.billingRetry):
+            troubles.append(Trouble(at: marker.at))
+        case .expired: break
+        }
         markers.append(marker)
     }
 
@@ -169,7 +181,7 @@ struct Registers: ~Copyable {
         statuses.sortIfNeeded { $0.at < $1.at }
         markers.sortIfNeeded { $0.at < $1.at }
         troubles.sortIfNeeded { $0.at < $1.at }
-        isPlain = renewalsRise && troubles.isEmpty && answers.isEmpty
+        isPlain = renewalsRise && !hasFailures && answers.isEmpty
         for place in periods.indices {
             periods.update(place) { $0.settle(events) }
             if isPlain { isPlain = follows(place) }
@@ -177,6 +189,7 @@ struct Registers: ~Copyable {
         if isPlain { return }
         periods.sortIfNeeded(Period.precedes)
         mergeDoubles(events)
+        supersedeEarly()
         if !answers.isEmpty { applyProvisionalExtension() }
     }
 
@@ -191,6 +204,28 @@ struct Registers: ~Copyable {
         return place == 0
             || periods[place].start >= periods[place - 1].end
                 && periods[place].firstSigned > periods[place - 1].firstSigned
+    }
+
+    /// Marks the renewals that were charged before their time and whose plan was changed before they
+    /// began: the purchase supersedes what was paid for already, though it does not lie within it.
+    private mutating func supersedeEarly() {
+        for place in periods.indices
+        where periods[place].firstSigned < periods[place].start
+            && periods[place].start < periods[place].firstSigned.adding(Clock.earlyChargeMax)
+            && periods[place].reason == .renewal && !periods[place].isAdditional
+        {
+            var other = place - 1
+            while other >= 0, periods[other].start > periods[place].firstSigned {
+                if periods[other].start < periods[place].start,
+                    periods[other].reason == .purchase, !periods[other].isAdditional,
+                    periods[other].revocation == nil,
+                    periods[other].productID != periods[place].productID
+                {
+                    periods.update(place) { $0.isSupersededEarly = true }
+                }
+                other -= 1
+            }
+        }
     }
 
     /// Makes one period of those that are one purchase under two numbers.

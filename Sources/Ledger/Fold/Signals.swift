@@ -40,18 +40,27 @@ struct AnswerRecord {
 
 extension Marker.Kind {
     /// The marker that a notification sets, nil for those that set none.
-    @inline(__always) init?(_ head: EventHead) {
+    @inline(__always) init?(_ events: Events, _ place: Int, _ head: EventHead) {
         switch head.trigger {
         case .failed: self = .failed(grace: false)
         case .failedWithGrace: self = .failed(grace: true)
         case .graceEnded: self = .graceEnded
-        case .expired: self = .expired(ExpirationCause(subtype: head.subtype))
+        case .expired: self = .expired(ExpirationCause(events, place, head))
         default: return nil
         }
     }
 }
 
 extension ExpirationCause {
+    /// The cause that an `EXPIRED` notification names: by its subtype, or, where that is missing or
+    /// not known, by its renewal info.
+    init(_ events: Events, _ place: Int, _ head: EventHead) {
+        self.init(subtype: head.subtype)
+        if self == .other, let intent = events[place].fact.storedRenewal.expirationIntent {
+            self.init(intent: intent)
+        }
+    }
+
     /// The cause that an `EXPIRED` notification's subtype names.
     init(subtype: Subtype?) {
         switch subtype {

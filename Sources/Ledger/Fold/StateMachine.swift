@@ -98,7 +98,7 @@ struct StateMachine {
         _ head: EventHead,
         _ bearing: Bearing?
     ) -> SubscriptionState? {
-        if let announced = announced(head) {
+        if let announced = announced(events, place, head) {
             // What was taken back stays so, whatever its renewal comes to.
             return state?.isRevoked == true && bearing != .newer ? state : announced
         }
@@ -142,11 +142,15 @@ struct StateMachine {
     }
 
     /// What a notification announces by its name.
-    @inline(__always) private func announced(_ head: EventHead) -> SubscriptionState? {
+    @inline(__always) private func announced(
+        _ events: Events,
+        _ place: Int,
+        _ head: EventHead
+    ) -> SubscriptionState? {
         switch head.trigger {
         case .failedWithGrace: .gracePeriod
         case .failed, .graceEnded: .billingRetry
-        case .expired: .expired(ExpirationCause(subtype: head.subtype))
+        case .expired: .expired(ExpirationCause(events, place, head))
         default: nil
         }
     }

@@ -179,7 +179,7 @@ public struct SubscriptionFold {
                     )
                 )
             }
-            if let kind = Marker.Kind(head) {
+            if let kind = Marker.Kind(events, place, head) {
                 let id = hasPeriod ? events[place].fact.storedTransaction.transactionID : nil
                 workspace.registers.apply(
                     Marker(kind: kind, at: head.at, transactionID: id, position: position)
@@ -240,7 +240,10 @@ public struct SubscriptionFold {
         history.charges = charges.elements
         if !registers.reversals.isEmpty { history.reversals = registers.reversals }
         if !registers.seatRefunds.isEmpty { history.seatRefunds = registers.seatRefunds }
-        history.setLatestTransaction(events, registers.periods[last].place)
+        let latest = registers.periods.indices.last {
+            !registers.periods[$0].isSupersededEarly
+        }
+        history.setLatestTransaction(events, registers.periods[latest ?? last].place)
         let newest = registers.newestRenewal(of: registers.renewals.indices, events)
         history.setLatestRenewal(events, newest < 0 ? nil : registers.renewals[newest].place)
         guard !rules.rules.products.isEmpty, let product = registers.periods[last].productID,

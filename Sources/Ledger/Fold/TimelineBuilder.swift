@@ -65,6 +65,7 @@ struct TimelineBuilder: ~Copyable {
                 until: next.map { registers.periods[$0].start },
                 last: number,
                 latest: number,
+                next: next,
                 cut: next.map { registers.periods[$0].firstSigned },
                 revokedAt: nil
             )
@@ -191,6 +192,7 @@ struct TimelineBuilder: ~Copyable {
             until: until,
             last: place >= 0 ? coverage.segments[place].period : number,
             latest: number,
+            next: next,
             cut: next.map { successors.firstSigned(from: $0, registers.periods) },
             revokedAt: revocation(of: number, registers)
         )
