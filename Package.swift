@@ -64,6 +64,7 @@ let package = Package(
             exclude: ["README.md"],
             resources: [
                 .embedInCode("Churn/churn_cohorts.sql"),
+                .embedInCode("Churn/churn_history_missing.sql"),
                 .embedInCode("Churn/churn_losses.sql"),
                 .embedInCode("Churn/churn_money_views.sql"),
                 .embedInCode("Churn/churn_successions.sql"),

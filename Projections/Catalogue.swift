@@ -87,6 +87,12 @@ public enum Catalogue {
             sql: PackageResources.churn_losses_sql
         ),
         Definition(
+            projection: Churn.name,
+            number: 7,
+            name: "churn_history_missing",
+            sql: PackageResources.churn_history_missing_sql
+        ),
+        Definition(
             projection: ExtensionAudit.name,
             number: 1,
             name: "extension_tables",

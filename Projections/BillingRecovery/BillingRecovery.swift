@@ -10,7 +10,7 @@ public struct BillingRecovery: Projection {
     /// `billing_recovery`.
     public static let name = "billing_recovery"
     /// The version of the rows.
-    public static let version: Int32 = 1
+    public static let version: Int32 = 2
     /// `billing_episode`.
     public static let tables = [episode]
 

@@ -10,7 +10,7 @@ public struct Churn: Projection {
     /// `churn`.
     public static let name = "churn"
     /// The version of the rows.
-    public static let version: Int32 = 3
+    public static let version: Int32 = 4
     /// `lifecycle_moment`.
     public static let tables = [moment]
 

@@ -5,6 +5,7 @@ import Ledger
 /// The number of paying subscribers changes by the moments' `delta` alone, so a balance over any
 /// time and any group adds up by construction; that it also equals the states is what tests check.
 struct MomentBuilder {
+    private let history: History
     private let charges: ArraySlice<Charge>
     private let rules: AppRules
     private(set) var moments: [Moment] = []
@@ -67,6 +68,7 @@ struct MomentBuilder {
     }
 
     private init(_ history: History, _ rules: AppRules) {
+        self.history = history
         charges = history.charges
         predecessor = history.previousOriginalTransactionID
         self.rules = rules
@@ -199,7 +201,8 @@ struct MomentBuilder {
         predecessor = nil
         gained.movement =
             switch kind {
-            case .newPaid, .trialConverted: .new
+            case .newPaid: .new
+            case .trialConverted: everPaid ? .reactivation : .new
             case .churnCorrected: .correction
             default: .reactivation
             }
@@ -223,8 +226,9 @@ struct MomentBuilder {
             loseTrial()
         }
         guard let gap else {
-            return everPaid
-                ? (.reactivated, returnCause(stretch), coverEnd) : (.newPaid, nil, nil)
+            if everPaid { return (.reactivated, returnCause(stretch), coverEnd) }
+            let isKnown = stretch.charge.map { !history.isContinuation(charges[$0]) } ?? true
+            return (.newPaid, isKnown ? nil : "history_missing", nil)
         }
         let reason = stretch.charge.flatMap { charges[$0].reason }
         if gap.state.isRefund, stretch.charge == gap.charge {
@@ -381,7 +385,11 @@ struct MomentBuilder {
         lost.confidence = over.confidence
         lost.relatedAt = trial.from
         moments.append(lost)
-        settle(trial, cause, at: over.at, over.confidence)
+        // Until Apple would no longer retry, a payment may still make it a conversion.
+        let open = trial.charge.map {
+            charges[$0].until.adding(rules.billingRetryLimit(after: charges[$0]))
+        }
+        settle(trial, cause, at: max(over.at, open ?? over.at), over.confidence)
     }
 
     /// Tells the trial's own moment how it ended and when.
@@ -422,5 +430,19 @@ extension [Moment] {
         enumerated()
             .sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
             .map(\.element)
+    }
+}
+
+extension History {
+    /// Whether the first charge that is known continues a life that began before it.
+    ///
+    /// A renewal does, and what follows a first purchase that was long before. One that a migration
+    /// made begins a stream of its own; what came before it is told by its predecessor.
+    func isContinuation(_ first: Charge) -> Bool {
+        guard previousOriginalTransactionID == nil,
+            first.transactionID == charges.first?.transactionID
+        else { return false }
+        return first.reason == .renewal
+            || first.originalPurchaseDate.map { $0.adding(.days(1)) < first.from } ?? false
     }
 }

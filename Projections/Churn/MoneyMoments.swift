@@ -63,11 +63,15 @@ struct MoneyMoments {
     // MARK: - Refunds
 
     private mutating func refund(_ charge: Charge) {
-        // An upgrade is no refund, whatever date Apple puts on the old transaction.
-        guard let at = charge.revokedAt, !charge.isUpgraded,
-            charge.revocationType != .familyRevoke, charge.revocationType != .assignmentRevoke
-        else { return }
-        add(.refund, of: charge, at: at, charge.revocationPercentage, charge.position)
+        guard charge.isRefunded, let at = charge.revokedAt else { return }
+        add(
+            .refund,
+            of: charge,
+            at: at,
+            revokedAt: at,
+            charge.revocationPercentage,
+            charge.position
+        )
         if charge.revocationType == .refundProrated {
             moments[moments.count - 1].cause = "prorated"
         }
@@ -80,6 +84,7 @@ struct MoneyMoments {
                 .refund,
                 of: charge,
                 at: reversal.revokedAt,
+                revokedAt: reversal.revokedAt,
                 reversal.revocationPercentage,
                 reversal.refundPosition
             )
@@ -87,6 +92,7 @@ struct MoneyMoments {
                 .refundReversed,
                 of: charge,
                 at: reversal.reversedAt,
+                revokedAt: reversal.revokedAt,
                 reversal.revocationPercentage,
                 reversal.position
             )
@@ -100,12 +106,14 @@ struct MoneyMoments {
                 $0.transactionID == refund.transactionID
             }
             let seats = Int64(refund.seats) - Int64(before?.seats ?? 0)
-            guard seats > 0 else { continue }
-            var moment = Moment(.refund, at: refund.at, positions: [refund.position])
+            guard seats != 0 else { continue }
+            // Fewer than before: some of it was undone.
+            let kind: Moment.Kind = seats > 0 ? .refund : .refundReversed
+            var moment = Moment(kind, at: refund.at, positions: [refund.position])
             moment.cause = "seats"
             moment.holding = holding(charge)
-            moment.holding?.quantity = seats
-            moment.amount = charge.price.flatMap { Self.amount($0, quantity: seats) }
+            moment.holding?.quantity = abs(seats)
+            moment.amount = charge.price.flatMap { Self.amount($0, quantity: abs(seats)) }
             moment.relatedAt = charge.from
             moments.append(moment)
         }
@@ -119,18 +127,29 @@ struct MoneyMoments {
         _ kind: Moment.Kind,
         of charge: Charge,
         at instant: Timestamp,
+        revokedAt: Timestamp,
         _ percentage: Int32?,
         _ position: Int64
     ) {
         var moment = Moment(kind, at: instant, cause: "full", positions: [position])
         moment.holding = holding(charge)
+        // Seats that were paid back before are not paid back once more.
+        let quantity = seats(of: charge, at: revokedAt)
         moment.amount = charge.price.flatMap {
-            Self.amount($0, quantity: Int64(charge.quantity), percentage: percentage ?? 100_000)
+            Self.amount($0, quantity: quantity, percentage: percentage ?? 100_000)
         }
         // Facts from before December 2025 do not say how much was paid back.
         moment.confidence = percentage == nil ? .estimated : .confirmed
         moment.relatedAt = charge.from
         moments.append(moment)
+    }
+
+    /// How many seats of a charge were not paid back by then.
+    private func seats(of charge: Charge, at instant: Timestamp) -> Int64 {
+        let refunded = history.seatRefunds.last {
+            $0.transactionID == charge.transactionID && $0.at <= instant
+        }
+        return max(0, Int64(charge.quantity) - Int64(refunded?.seats ?? 0))
     }
 
     /// Price × quantity × percentage, rounded once, half away from 0; nil where it does not fit.
@@ -148,23 +167,30 @@ struct MoneyMoments {
 
     /// The first charge, and in which of its periods a charge that was not refunded fell.
     ///
-    /// Periods are counted from the first charge by the nominal length of its plan, rounded, so a
-    /// renewal some hours early or days late is in its own. A charge covers as many as its time
-    /// does: a year that follows months counts for twelve, an extension for what it added.
+    /// Periods are counted from the first charge by the nominal length of its plan; a charge may come
+    /// some days before the nominal beginning, since months are not all as long and renewals are
+    /// charged up to a day early. A charge covers as many as its time
+    /// does: a year that follows months counts for twelve, an extension for what it added. Whoever
+    /// paid before the first charge that is known belongs to a cohort that nobody knows.
     private mutating func cohort() {
         guard
-            let first = history.charges.first(where: { Self.counts($0) && !$0.isAdditional })
+            let first = history.charges.first(where: { Self.counts($0) && !$0.isAdditional }),
+            !history.isContinuation(first)
         else { return }
         let length = rules.plan(of: first).nominal.rawValue
         var ordinals: [Int32: Int64] = [:]
         for charge in history.charges
-        where Self.counts(charge) && (charge.revokedAt == nil || charge.isUpgraded) {
+        where Self.counts(charge)
+            && (charge.revokedAt == nil || charge.isUpgraded && !charge.isRefunded)
+        {
             let start = Self.ordinal(charge.from, since: first.from, length)
             let end = Self.ordinal(charge.until, since: first.from, length) - 1
             guard start >= 0, start <= Self.ordinalMax else { continue }
             for ordinal in start...max(start, min(end, Self.ordinalMax)) {
                 ordinals[ordinal, default: 0] += 0
             }
+            // Amounts of two currencies are never added.
+            guard charge.currency == first.currency else { continue }
             let (sum, overflow) = (ordinals[start] ?? 0).addingReportingOverflow(kept(charge))
             ordinals[start] = overflow ? .max : sum
         }
@@ -182,13 +208,16 @@ struct MoneyMoments {
         return charge.price.flatMap { Self.amount($0, quantity: seats) } ?? 0
     }
 
-    /// Which period from the first on, rounded to the nearest.
+    /// Which period from the first on, with some days' grace.
     private static func ordinal(
         _ instant: Timestamp,
         since first: Timestamp,
         _ length: Int64
     ) -> Int32 {
         let distance = instant.milliseconds - first.milliseconds
-        return Int32(clamping: (distance + length / 2) / length)
+        // The day before, and as much as a month may be shorter than the mean.
+        let early = length < 10 * 86_400_000 ? 86_400_000 : 4 * 86_400_000
+        let ordinal = distance + Int64(early)
+        return Int32(clamping: ordinal < 0 ? -1 : ordinal / length)
     }
 }

@@ -11,7 +11,7 @@ public struct Entitlement: Projection {
     /// `entitlement`.
     public static let name = "entitlement"
     /// The version of the rows.
-    public static let version: Int32 = 5
+    public static let version: Int32 = 6
     /// `subscription`, `entitlement_interval`, `subscription_owner`.
     public static let tables = [subscription, interval, owner]
 

@@ -44,6 +44,7 @@ import Testing
         "churn 4 churn_cohorts": "b24eed6fa7e99109",
         "churn 5 churn_money_views": "c1cb5c02561738e6",
         "churn 6 churn_losses": "05052a96b5fc44d6",
+        "churn 7 churn_history_missing": "5d18c4215bf714a6",
         "extension_audit 1 extension_tables": "7d91ff9e7a39878d",
         "extension_audit 2 extension_views": "3415037d53af9c62",
         "extension_audit 3 extension_reports": "b5a7c59f4655fb18",

@@ -30,17 +30,17 @@ struct ChurnLife {
         _ from: Double,
         _ until: Double,
         product: Symbol = "gold.month",
-        reason: TransactionReason = .renewal,
+        reason: TransactionReason? = nil,
         price: Int64? = 9990,
         change: (inout TransactionFact) -> Void = { _ in }
     ) -> TransactionFact {
         var fact = TransactionFact(transactionID: AppleID(id), signedDate: day(from), digest: id)
         fact.productType = .autoRenewable
         fact.purchaseDate = day(from)
-        fact.originalPurchaseDate = t0
+        fact.originalPurchaseDate = id == 1 ? day(from) : t0
         fact.expiresDate = day(until)
         fact.productID = product
-        fact.reason = reason
+        fact.reason = reason ?? (id == 1 ? .purchase : .renewal)
         fact.ownership = .purchased
         fact.price = price
         fact.currency = "USD"
