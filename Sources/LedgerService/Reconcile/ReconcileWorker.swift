@@ -25,6 +25,8 @@ package final class ReconcileWorker: Sendable {
         package var overdueRest = Milliseconds.hours(1)
         /// One that is anomalous only, so long after.
         package var anomalousRest = Milliseconds.days(1)
+        /// How often it looks for news that came after Apple's answer though they are older.
+        package var overtakenRest = Duration.seconds(600)
         /// How many are asked about in one go.
         package var batch: Int64 = 50
         /// How long an app of which Apple could not be asked in an environment is left alone; twice as
@@ -80,6 +82,8 @@ package final class ReconcileWorker: Sendable {
     private struct Agenda {
         var backfilledAt: [AppKey: Timestamp] = [:]
         var dueAt: [AppKey: Timestamp] = [:]
+        /// When it looked last for news that came late.
+        var overtakenAt: ContinuousClock.Instant?
         private var aloneUntil: [AppKey: ContinuousClock.Instant] = [:]
         private var failures: [AppKey: Int] = [:]
 
@@ -345,7 +349,7 @@ package final class ReconcileWorker: Sendable {
         _ isOurs: () throws -> Bool
     ) throws {
         let sync = Sync(clients, recorder, now: now)
-        let targets = try targets(clients.accounts.map(\.app).filter(agenda.mayAsk))
+        let targets = try targets(clients.accounts.map(\.app).filter(agenda.mayAsk), &agenda)
         var done: Set<SyncSelection.Target> = []
         var isFull: Set<AppKey> = []
         for var target in targets where !shouldStop {
@@ -377,7 +381,10 @@ package final class ReconcileWorker: Sendable {
         }
     }
 
-    private func targets(_ apps: [AppKey]) throws -> [SyncSelection.Target] {
+    private func targets(
+        _ apps: [AppKey],
+        _ agenda: inout Agenda
+    ) throws -> [SyncSelection.Target] {
         let selection = SyncSelection(try read())
         let now = now()
         func due(
@@ -392,7 +399,13 @@ package final class ReconcileWorker: Sendable {
                 limit: options.batch
             )
         }
-        return try due(.overdue, after: options.overdueRest)
+        var overtaken: [SyncSelection.Target] = []
+        if agenda.overtakenAt.map({ ContinuousClock.now - $0 >= options.overtakenRest }) ?? true {
+            overtaken = try selection.overtaken(of: apps, now: now, limit: options.batch)
+            // Where there are more than fit in, they are looked for again at once.
+            if overtaken.count < options.batch { agenda.overtakenAt = .now }
+        }
+        return try overtaken + due(.overdue, after: options.overdueRest)
             + due(.anomalous, after: options.anomalousRest)
     }
 

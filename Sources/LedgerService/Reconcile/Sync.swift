@@ -127,7 +127,8 @@ package final class Sync {
             try PollBook(connection).entry(target.id, of: target.app, source: source)?.revision
         }
         var recorded = RecordedResponse()
-        let start = again ? nil : before
+        // What was overtaken may be any of its transactions, not what is new in Apple's list.
+        let start = again || target.reason == .overtaken ? nil : before
         let revision = try client.transactionHistory(of: target.id, after: start) { response in
             recorded.add(try recorder.record(response, about: target.id))
         }

@@ -11,6 +11,8 @@ package struct SyncSelection {
         case overdue
         /// Something about it does not fit together.
         case anomalous
+        /// News of it came that is older than what Apple last told.
+        case overtaken
         /// Because it is there.
         case all
         /// Because somebody named it.
@@ -25,6 +27,9 @@ package struct SyncSelection {
         package var id: String
         /// Why.
         package var reason: Reason
+
+        /// Which one it is, whatever the reason.
+        package var subscription: [String] { [app.bundleID, "\(app.environment)", id] }
 
         /// Makes it.
         package init(app: AppKey, id: String, reason: Reason) {
@@ -103,6 +108,61 @@ package struct SyncSelection {
                 ),
                 id: rows.text(row, 2) ?? "",
                 reason: Reason(rawValue: rows.text(row, 3) ?? "") ?? .all
+            )
+        }
+    }
+
+    /// The subscriptions of which a notification came only after Apple had been asked, though it was
+    /// signed before.
+    ///
+    /// An answer that tells nothing new is not kept: it says what the fact before it says. News that
+    /// come late may lie between the two, and then what is kept is the older of both words. Apple is
+    /// asked again; its answer is newer than all, and is kept where it says something else. Where
+    /// Apple did not answer it is asked again after an hour, for a day's news.
+    ///
+    /// - Parameters:
+    ///   - apps: only those of these.
+    ///   - now: our clock.
+    ///   - limit: how many at most.
+    /// - Returns: the subscriptions.
+    /// - Throws: `PostgresError`.
+    package func overtaken(
+        of apps: [AppKey],
+        now: Timestamp,
+        limit: Int64 = .max
+    ) throws(PostgresError) -> [Target] {
+        let rows = try connection.query(
+            """
+            select app.bundle_id, app.environment, p.stream
+            from ledger.poll as p
+            join ledger.app using (app_id)
+            where p.source = 'subscription_statuses'
+                and (app.bundle_id, app.environment) in (
+                    select * from unnest($1::text[], $2::text[]))
+                and exists (
+                    select from ledger.event as e
+                    where e.stream = p.stream and e.app_id = p.app_id and e.kind = 'notification'
+                        and e.signed_at < p.last_at
+                        and case when coalesce(p.outcome, 'ok') = 'ok'
+                            then e.recorded_at > p.last_at
+                            else e.recorded_at > p.last_at - interval '1 day'
+                                and p.last_at < $4::timestamptz - interval '1 hour' end)
+            order by p.last_at, p.stream, p.app_id
+            limit $3
+            """,
+            [
+                .textArray(apps.map(\.bundleID)), .textArray(apps.map { "\($0.environment)" }),
+                .int(limit), .instant(milliseconds: now.milliseconds),
+            ]
+        )
+        return (0..<rows.count).map { row in
+            Target(
+                app: AppKey(
+                    bundleID: rows.text(row, 0) ?? "",
+                    environment: Environment(rows.text(row, 1) ?? "")
+                ),
+                id: rows.text(row, 2) ?? "",
+                reason: .overtaken
             )
         }
     }

@@ -11,7 +11,11 @@ enum SyncCommand {
         operands: "[ID…]",
         options: AppleDesk.options + [
             .flag("--overdue", "those whose period is over without news, or that are estimates"),
-            .flag("--anomalous", "those about which something does not fit together"),
+            .flag(
+                "--anomalous",
+                "those about which something does not fit together, or of which news came that are"
+                    + " older than Apple's last answer"
+            ),
             .flag("--all", "every subscription that the ledger knows"),
             .flag("--again", "read whole histories, also what was read before"),
             .value("--limit", "N", "at most so many, those asked about longest ago first"),
@@ -23,7 +27,8 @@ enum SyncCommand {
             last. ID is an originalTransactionId, or any transaction id that the ledger does not
             know: Production is asked for it, and Sandbox only where Production says that it has no
             such transaction. An answer that says nothing new appends nothing. `serve` does this by
-            itself for overdue and anomalous subscriptions.
+            itself for overdue and anomalous subscriptions, and for those of which news came
+            late: what Apple said before that and was not kept may be the newer word.
             """,
         run: run
     )
@@ -73,13 +78,18 @@ enum SyncCommand {
                 }
             }
         } else {
-            targets = try selection.targets(
+            if reasons.contains(.anomalous) {
+                targets = try selection.overtaken(of: accepted, now: .now, limit: limit)
+            }
+            let late = Set(targets.map(\.subscription))
+            targets += try selection.targets(
                 reasons,
                 of: accepted,
                 now: .now,
                 notSince: nil,
                 limit: limit
-            )
+            ).filter { !late.contains($0.subscription) }
+            if targets.count > limit { targets.removeLast(targets.count - Int(limit)) }
         }
         targets.removeAll { !accepted.contains($0.app) }
         var troubles = AppleTroubles()

@@ -1,6 +1,7 @@
 import AppStore
 import AppStoreSimulator
 import EventLog
+import Glibc
 import Ledger
 import LedgerService
 import Postgres
@@ -65,6 +66,61 @@ import Testing
         #expect(urls.count == 2 && urls.allSatisfy { !$0.contains("revision") })
         // What was read may be read again from the beginning.
         _ = try Sync(clients, try reconcile.recorder(), again: true, now: { now }).run(target)
+        #expect(reconcile.apple.requests.last?.url.contains("revision") == false)
+    }
+
+    /// An answer that told nothing new is not kept; news that come after it and are older would
+    /// count for more than they should.
+    @Test func newsThatComeLateHaveAppleAskedAgain() throws {
+        let sample = reconcile.sample
+        let bench = try DeliveryBench(sample: sample)
+        #expect(bench.deliver(sample.purchase(1))?.status == 200)
+        let connection = try sample.database.connect()
+        let selection = SyncSelection(connection)
+        func now() throws -> Timestamp {
+            let sql = "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
+            return Timestamp(milliseconds: try connection.query(sql).int(0, 0) ?? 0)
+        }
+        func overtaken(later: Milliseconds = .hours(0)) throws -> [SyncSelection.Target] {
+            try selection.overtaken(of: [reconcile.app], now: now().adding(later))
+        }
+        func note(_ outcome: String) throws {
+            usleep(5000)
+            try PollBook(connection).note(
+                id,
+                of: reconcile.app,
+                source: "subscription_statuses",
+                outcome: outcome,
+                now: now()
+            )
+            usleep(5000)
+        }
+        #expect(try overtaken().isEmpty, "Apple was never asked")
+        try note("ok")
+        #expect(try overtaken().isEmpty)
+        let late = sample.signer.sign(
+            .initialBuy(of: sample.chain(1), uuid: sample.uuid(77)),
+            of: sample.chain(1)
+        )
+        #expect(bench.deliver(late)?.status == 200)
+        #expect(try overtaken().map(\.id) == [id])
+        #expect(try overtaken().map(\.reason) == [.overtaken])
+        // An answer that never came settles nothing; it is asked for again after an hour.
+        try note("unreachable")
+        #expect(try overtaken().isEmpty)
+        #expect(try overtaken(later: .hours(2)).map(\.id) == [id])
+        try note("ok")
+        #expect(try overtaken(later: .hours(2)).isEmpty)
+    }
+
+    /// The list of what is new since the last time need not have what was overtaken.
+    @Test func whatWasOvertakenIsReadFromTheBeginning() throws {
+        haveAppleKnowIt()
+        let clients = try reconcile.clients()
+        _ = try sync(clients).run(target)
+        var overtaken = target
+        overtaken.reason = .overtaken
+        _ = try sync(clients).run(overtaken)
         #expect(reconcile.apple.requests.last?.url.contains("revision") == false)
     }
 
