@@ -42,6 +42,8 @@ from (
         revocation_date, revocation_type, ownership, reason, additional_reason, is_commitment,
         expires_date - purchase_date <= interval '24 hours' as is_short,
         min(n) over versions as first_n,
+        min(transaction_signed_date) over versions as first_signed,
+        bool_or(type = 'DID_RENEW' and subtype = 'BILLING_RECOVERY') over versions as is_recovery,
         min(transaction_signed_date) filter (where is_upgraded) over versions as upgraded_at,
         row_number() over (
             partition by app_id, stream, transaction_id
@@ -63,6 +65,20 @@ join period as new using (app_id, stream)
 where new.purchase_date > old.purchase_date and new.purchase_date < old.expires_date
     and new.reason = 'PURCHASE' and new.additional_reason is null;
 create index on successor (app_id, stream, k);
+
+-- A renewal that was charged within a day before it begins, and whose plan was changed before that.
+alter table period add column is_early boolean not null default false;
+update period as p
+set is_early = true
+where p.reason = 'RENEWAL' and p.additional_reason is null
+    and p.purchase_date > p.first_signed
+    and p.purchase_date - p.first_signed < interval '24 hours'
+    and exists (
+        select from period as new
+        where (new.app_id, new.stream) = (p.app_id, p.stream)
+            and new.purchase_date > p.first_signed and new.purchase_date < p.purchase_date
+            and new.reason = 'PURCHASE' and new.additional_reason is null
+            and new.revocation_date is null and new.product_id <> p.product_id);
 
 -- When an upgrade that Apple itself names ended a period.
 alter table period add column upgrade_date timestamptz;
@@ -133,42 +149,61 @@ select i.app_id, i.stream, i.t, cover.product_id as covering_product,
     coalesce(ended.product_id, latest.product_id) as product_id,
     coalesce(ended.leeway, latest.leeway) as leeway, coalesce(ended.retry, latest.retry) as retry,
     coalesce(ended.is_commitment, latest.is_commitment) as is_commitment,
-    latest.product_id as latest_product
+    latest.product_id as latest_product,
+    coalesce(nearest.is_recovery, false) as next_is_recovery, nearest.purchase_date as next_at
 from instant as i
 cross join lateral (
     select * from period as p
     where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date <= i.t
-        and p.base_k is null
+        and p.base_k is null and not p.is_early
     order by k desc limit 1
 ) as latest
 left join lateral (
     select p.product_id from period as p
     where (p.app_id, p.stream) = (i.app_id, i.stream)
-        and p.purchase_date <= i.t and i.t < p.expires_date
+        and p.purchase_date <= i.t and i.t < p.expires_date and not p.is_early
         and (p.is_plain or pg_temp.is_live(p, i.t))
     order by k limit 1
 ) as cover on true
 left join lateral (
     select p.* from period as p
     where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date <= i.t
-        and coalesce(latest.upgrade_date > i.t, true)
+        and coalesce(latest.upgrade_date > i.t, true) and not p.is_early
         and (p.is_plain or pg_temp.is_live(p, i.t))
     order by p.expires_date desc, k limit 1
 ) as ended on true
 left join lateral (
+    select p.purchase_date, p.is_recovery from period as p
+    where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date > i.t and not p.is_early
+        and (p.is_plain or pg_temp.is_live(p, p.purchase_date))
+    order by k limit 1
+) as nearest on true
+left join lateral (
     -- Where the report of the next one was lost, that of any later one ends the news of the gap.
     select min(later.first_n) as first_n from period as later
-    where (later.app_id, later.stream) = (i.app_id, i.stream) and later.purchase_date >= (
-        select p.purchase_date from period as p
-        where (p.app_id, p.stream) = (i.app_id, i.stream) and p.purchase_date > i.t
-            and (p.is_plain or pg_temp.is_live(p, p.purchase_date))
-        order by k limit 1)
+    where (later.app_id, later.stream) = (i.app_id, i.stream)
+        and later.purchase_date >= nearest.purchase_date
 ) as following on true;
 
 -- What those news say: the newest renewal info and markers, none older than the period.
 create temporary table evidence on commit drop as
 select m.*, renewal.*, markers.*, at_end.auto_renew_status as auto_renew_at_end,
-    lost.lost_n, lost.lost_grace, coalesce(grace.grace_end, undated.grace_end) as grace_end
+    -- A failure of which nothing told but what ended it: grace that was over, retry that was over, or
+    -- a recovery that came while Apple may still try. It works from the end of the period on.
+    case
+        when markers.first_over_n is not null then m.since_n
+        when lost.lost_n is not null then lost.lost_n
+        when markers.is_retry_over
+            or m.next_is_recovery and m.next_at <= m.ended_at + m.retry then m.since_n
+    end as lost_n,
+    coalesce(lost.lost_at, m.ended_at) as lost_at,
+    coalesce(
+        lost.lost_grace,
+        case when markers.first_over_n is not null then least(
+            markers.first_over_at,
+            coalesce(markers.last_grace_date, m.ended_at + interval '28 days'))
+        end) as lost_grace,
+    coalesce(grace.grace_end, undated.grace_end) as grace_end
 from moment as m
 left join lateral (
     select n as renewal_n, auto_renew_status, expiration_intent, is_retrying,
@@ -188,6 +223,13 @@ cross join lateral (
     select
         max(n) filter (where type = 'DID_FAIL_TO_RENEW') as failed_n,
         max(n) filter (where type = 'GRACE_PERIOD_EXPIRED' and signed_at <= m.t) as grace_over_n,
+        max(n) filter (where type = 'GRACE_PERIOD_EXPIRED') as last_over_n,
+        min(n) filter (where type = 'GRACE_PERIOD_EXPIRED') as first_over_n,
+        (array_agg(signed_at order by n) filter (where type = 'GRACE_PERIOD_EXPIRED'))[1]
+            as first_over_at,
+        (array_agg(grace_period_expires_date order by n desc) filter (
+            where grace_period_expires_date is not null))[1] as last_grace_date,
+        coalesce(bool_or(type = 'EXPIRED' and subtype = 'BILLING_RETRY'), false) as is_retry_over,
         max(n) filter (where type = 'EXPIRED' and signed_at <= m.t) as expired_by_now_n,
         max(n) filter (where type = 'EXPIRED') as expired_n,
         (array_agg(subtype order by n desc) filter (where type = 'EXPIRED'))[1] as expired_subtype,
@@ -199,7 +241,7 @@ cross join lateral (
 ) as markers
 cross join lateral (
     -- A failure that only renewal info told of; grace that was past when signed only persisted.
-    select min(n) as lost_n,
+    select min(n) as lost_n, (array_agg(signed_at order by n))[1] as lost_at,
         (array_agg(grace_period_expires_date order by n desc) filter (
             where grace_period_expires_date > m.ended_at
                 and grace_period_expires_date > signed_at))[1] as lost_grace
@@ -277,8 +319,10 @@ from (
         select *,
             failed_n > coalesce(expired_by_now_n, 0) as is_failing_by_notice,
             failed_n is null and lost_n > coalesce(expired_by_now_n, 0)
-                -- Renewal info that told of the failure tells of its end too.
-                and not (not is_retrying and expiration_intent is not null and renewal_at <= t)
+                -- Renewal info that told of the failure tells of its end too; what comes with the end
+                -- of grace need not.
+                and not (not is_retrying and expiration_intent is not null and renewal_at <= t
+                    and renewal_at > lost_at and renewal_n is distinct from last_over_n)
                 as is_failing_by_renewal
         from evidence
     ) as failing

@@ -9,7 +9,10 @@ import Testing
         life.moments.filter { $0.kind == kind }.compactMap(\.amount).reduce(0, +)
     }
 
-    private static func seats(_ revoked: Int32?, _ change: (inout TransactionFact) -> Void = { _ in })
+    private static func seats(
+        _ revoked: Int32?,
+        _ change: (inout TransactionFact) -> Void = { _ in }
+    )
         -> TransactionFact
     {
         ChurnLife.period(1, 0, 30) {
@@ -44,7 +47,9 @@ import Testing
         let back = Int64(3 - (left ?? 0))
         #expect(sum(life, .refund) == 3 * 9990)
         #expect(sum(life, .refundReversed) == back * 9990)
-        let held = life.moments.filter { $0.at <= ChurnLife.day(5) }.reduce(0) { $0 + $1.monthlyDelta }
+        let held = life.moments.filter { $0.at <= ChurnLife.day(5) }.reduce(0) {
+            $0 + $1.monthlyDelta
+        }
         #expect(held == (2 + back) * 9990)
         #expect(life.moments.first { $0.kind == .cohort }?.paidAmounts == [(2 + back) * 9990])
     }
@@ -65,7 +70,13 @@ import Testing
     @Test func aChargeCountsInThePeriodInWhichItWasMade() {
         // An extension by half a month moves all that follows.
         var extended = ChurnLife()
-        extended.notify(.subscribed, .initialBuy, 0, ChurnLife.period(1, 0, 30), ChurnLife.renewal())
+        extended.notify(
+            .subscribed,
+            .initialBuy,
+            0,
+            ChurnLife.period(1, 0, 30),
+            ChurnLife.renewal()
+        )
         extended.notify(.renewalExtended, nil, 10, ChurnLife.period(1, 0, 45), ChurnLife.renewal())
         for number in 0..<3 {
             let start = 45 + Double(number) * 30
