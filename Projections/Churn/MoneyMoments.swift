@@ -105,6 +105,8 @@ struct MoneyMoments {
             let before = history.seatRefunds[..<place].last {
                 $0.transactionID == refund.transactionID
             }
+            // What is told of seats once the whole was paid back is part of that.
+            if charge.isRefunded, let at = charge.revokedAt, refund.at >= at { continue }
             let seats = Int64(refund.seats) - Int64(before?.seats ?? 0)
             guard seats != 0 else { continue }
             // Fewer than before: some of it was undone.
@@ -147,7 +149,7 @@ struct MoneyMoments {
     /// How many seats of a charge were not paid back by then.
     private func seats(of charge: Charge, at instant: Timestamp) -> Int64 {
         let refunded = history.seatRefunds.last {
-            $0.transactionID == charge.transactionID && $0.at <= instant
+            $0.transactionID == charge.transactionID && $0.at < instant
         }
         return max(0, Int64(charge.quantity) - Int64(refunded?.seats ?? 0))
     }

@@ -39,6 +39,14 @@ import Testing
         #expect(sum(life, .refundReversed) == 4 * 9990)
     }
 
+    /// The number of refunded seats may come with the refund of the whole.
+    @Test(arguments: [Int32(1), 5])
+    func seatsThatAreToldOfWithTheWholeAreNotPaidBackOnceMore(_ seats: Int32) {
+        var life = Self.company()
+        life.notify(.refund, nil, 20, Self.seats(seats) { $0.revocationDate = ChurnLife.day(19) })
+        #expect(sum(life, .refund) == 5 * 9990)
+    }
+
     @Test(arguments: [Int32(2), nil])
     func aRefundOfSeatsThatIsUndoneIsBooked(_ left: Int32?) {
         var life = Self.company()
