@@ -96,6 +96,7 @@ import Testing
         #expect(life.at(Life.day(89))?.state == .billingRetry)
         #expect(life.at(Life.day(91))?.state == .expired(.billingRetry))
         #expect(life.at(Life.day(91))?.confidence == .clock)
+        #expect(life.history.failures.map(\.ending) == [nil], "nobody said how it ended")
     }
 
     /// The intent is there from the first failure on, so only the clock knows that it is over.

@@ -217,8 +217,7 @@ struct FailureFinder {
         _ registers: borrowing Registers
     ) -> BillingFailure.Ending? {
         guard let newest = evidence.failure, let intent = evidence.intent,
-            let renewal = evidence.renewal.map({ registers.renewals[$0] }),
-            renewal.at > newest.at, !renewal.isInBillingRetryPeriod
+            let renewal = evidence.renewal.map({ registers.renewals[$0] }), !evidence.isRetrying
         else { return nil }
         var at = failure.retryDeadline
         if newest.isImplied {

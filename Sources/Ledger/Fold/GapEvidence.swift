@@ -22,7 +22,7 @@ struct GapEvidence {
     /// When Apple announced that grace is over.
     private var graceOver: Timestamp?
     /// Whether the last that was told of a failure is that Apple goes on trying.
-    private var isRetrying = false
+    private(set) var isRetrying = false
     /// Apple's last status; nil where renewal info was signed, which says more.
     private var status: StatusRecord?
     private let since: Timestamp
