@@ -69,12 +69,10 @@ struct MoneyMoments {
             of: charge,
             at: at,
             revokedAt: at,
+            charge.revocationType,
             charge.revocationPercentage,
             charge.position
         )
-        if charge.revocationType == .refundProrated {
-            moments[moments.count - 1].cause = "prorated"
-        }
     }
 
     private mutating func reverse() {
@@ -85,6 +83,7 @@ struct MoneyMoments {
                 of: charge,
                 at: reversal.revokedAt,
                 revokedAt: reversal.revokedAt,
+                reversal.revocationType,
                 reversal.revocationPercentage,
                 reversal.refundPosition
             )
@@ -93,6 +92,7 @@ struct MoneyMoments {
                 of: charge,
                 at: reversal.reversedAt,
                 revokedAt: reversal.revokedAt,
+                reversal.revocationType,
                 reversal.revocationPercentage,
                 reversal.position
             )
@@ -130,10 +130,12 @@ struct MoneyMoments {
         of charge: Charge,
         at instant: Timestamp,
         revokedAt: Timestamp,
+        _ type: RevocationType?,
         _ percentage: Int32?,
         _ position: Int64
     ) {
-        var moment = Moment(kind, at: instant, cause: "full", positions: [position])
+        let cause = type == .refundProrated ? "prorated" : "full"
+        var moment = Moment(kind, at: instant, cause: cause, positions: [position])
         moment.holding = holding(charge)
         // Seats that were paid back before are not paid back once more.
         let quantity = seats(of: charge, at: revokedAt)

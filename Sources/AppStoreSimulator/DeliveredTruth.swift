@@ -33,7 +33,7 @@
 //     days (Q1); else there is none (billing retry).
 //     The configured length is another for weekly plans; a plan's length, where nobody told us,
 //     is the nearest to the first period of its product before any extension that was neither an
-//     offer's nor of added seats: a recovery in grace makes a period shorter than its plan.
+//     offer's nor of added seats nor a month of a commitment: a recovery in grace makes a period shorter than its plan.
 // 10. `skew` and `tolerance` are 0. Leeway 2 h and retry 60 d after E; for periods of at most 24 h
 //     both are 10 min.
 // 11. Rule 7's cause is `voluntary` where the renewal info in force at E says auto-renew off, and
@@ -166,6 +166,7 @@ public struct DeliveredTruth: Sendable {
         for place in sorted.indices {
             let first = sorted.first {
                 $0.productID == sorted[place].productID && !$0.isAddition && !$0.isOffer
+                    && !$0.isCommitment
             }
             let model = first ?? sorted[place]
             sorted[place].plan = model.firstEnd - model.start

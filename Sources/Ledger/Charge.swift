@@ -15,7 +15,7 @@ public struct Charge: Hashable, Sendable {
     /// The length of the period before any extension.
     public var length: Milliseconds
     /// The length, before any extension, of the subscription's first period of this product that is
-    /// no offer's and no added seat's; its own length where there is none.
+    /// no offer's, no added seat's and no payment of a commitment; its own length where there is none.
     ///
     /// A period that began late, by recovery in grace or by a seat added, is shorter than its plan.
     public var planLength: Milliseconds
@@ -145,6 +145,8 @@ public struct RefundReversal: Hashable, Sendable {
     public var transactionID: AppleID
     /// When the refund took effect.
     public var revokedAt: Timestamp
+    /// How it had been taken back.
+    public var revocationType: RevocationType?
     /// How much had been paid back, milliunits of a percent; nil says nothing.
     public var revocationPercentage: Int32?
     /// When Apple signed that it is undone.

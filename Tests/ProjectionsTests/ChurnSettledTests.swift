@@ -62,6 +62,36 @@ import Testing
         #expect(life.moments.first { $0.kind == .cohort }?.paidAmounts == [(2 + back) * 9990])
     }
 
+    @Test func aPartThatWasPaidBackStaysAPartWhereItIsUndone() {
+        var life = ChurnLife()
+        life.subscribe()
+        let part = ChurnLife.period(1, 0, 30) {
+            $0.revocationDate = ChurnLife.day(10)
+            $0.revocationType = .refundProrated
+            $0.revocationPercentage = 31_000
+        }
+        life.notify(.refund, nil, 10, part)
+        life.notify(.refundReversed, nil, 12, ChurnLife.period(1, 0, 30))
+        let money = life.moments.filter { $0.kind == .refund || $0.kind == .refundReversed }
+        #expect(money.map(\.cause) == ["prorated", "prorated"])
+        #expect(money.map(\.amount) == [3097, 3097])
+    }
+
+    /// A month of a commitment says nothing of how long the same product is, paid at once.
+    @Test func aYearPaidAtOnceAfterACommitmentIsWorthATwelfth() {
+        var life = ChurnLife()
+        life.rules.products = [:]
+        let month = ChurnLife.period(1, 0, 30, product: "any") {
+            $0.billingPlanType = .monthly
+            $0.commitmentExpiresDate = ChurnLife.day(365)
+        }
+        life.notify(.subscribed, .initialBuy, 0, month, ChurnLife.renewal())
+        let year = ChurnLife.period(2, 30, 395, product: "any", price: 99_990)
+        life.notify(.didRenew, nil, 30, year, ChurnLife.renewal())
+        let changed = life.moments.first { $0.kind == .priceChanged }
+        #expect(changed?.holding?.monthly == 8333)
+    }
+
     @Test func aCohortHoldsOneCurrencyAlone() {
         var life = ChurnLife()
         life.subscribe()

@@ -93,6 +93,7 @@ struct Registers: ~Copyable {
                     RefundReversal(
                         transactionID: id,
                         revokedAt: revocation,
+                        revocationType: events[old].fact.storedTransaction.revocationType,
                         revocationPercentage: events[old].fact.storedTransaction
                             .revocationPercentage,
                         reversedAt: max(revocation, signedDate),
@@ -306,7 +307,8 @@ struct Registers: ~Copyable {
     }
 
     /// The length of the plan of a period that configuration does not know: that of the first
-    /// period of its product which is no offer's and no added seat's, or else its own.
+    /// period of its product which is no offer's, no added seat's and no payment of a commitment, or
+    /// else its own.
     func planLength(_ number: Int, _ events: Events) -> Milliseconds {
         guard let product = periods[number].productID,
             let length = planLength(of: product, events)
@@ -320,7 +322,8 @@ struct Registers: ~Copyable {
     ) -> Milliseconds? {
         for place in periods.indices
         where periods[place].productID == product && !periods[place].isAdditional
-            && periods[place].hasDates && offer(place, events) == .standard
+            && !periods[place].isCommitment && periods[place].hasDates
+            && offer(place, events) == .standard
         {
             return periods[place].length
         }
