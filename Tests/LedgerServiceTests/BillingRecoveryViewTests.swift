@@ -5,7 +5,7 @@ import Postgres
 import Testing
 
 /// The read model "billing_recovery" in the database: rows, views, cohorts, environments and zones.
-@Suite(.timeLimit(.minutes(3))) struct BillingRecoveryViewTests {
+@Suite struct BillingRecoveryViewTests {
     private static let owner = UniqueID(bits: 7)
 
     private static func month(

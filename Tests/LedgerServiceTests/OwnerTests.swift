@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Who owns what: links by operators, and entitlement per person over all chains.
-@Suite(.timeLimit(.minutes(3))) struct OwnerTests {
+@Suite struct OwnerTests {
     private static let ann = UniqueID(bits: 0xA)
     private static let bob = UniqueID(bits: 0xB)
 

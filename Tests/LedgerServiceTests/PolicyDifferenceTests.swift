@@ -7,7 +7,7 @@ import Testing
 @testable import LedgerService
 
 /// Changes of the access policy as intervals, and who gains or loses access by them.
-@Suite(.timeLimit(.minutes(3))) struct PolicyDifferenceTests {
+@Suite struct PolicyDifferenceTests {
     /// Day 30 fails without grace, so billing retry is from day 30 to day 90.
     private static func failed(_ log: LogFixture, _ stream: String) -> [NewEvent] {
         let month = LogFixture.month(UInt64(stream) ?? 1) { $0.appAccountToken = UniqueID(bits: 5) }

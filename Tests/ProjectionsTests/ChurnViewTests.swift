@@ -6,7 +6,7 @@ import Testing
 @testable import Projections
 
 /// What the views answer, through PostgreSQL.
-@Suite(.timeLimit(.minutes(3))) struct ChurnViewTests {
+@Suite struct ChurnViewTests {
     /// Fixed, since how often each thing occurs depends on it.
     private static let seed: UInt64 = 4_711
     private static let asOf = "timestamptz '2026-01-20 12:00:00Z'"

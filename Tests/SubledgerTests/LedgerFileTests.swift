@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Files, a database and the commands between them.
-@Suite(.timeLimit(.minutes(10))) struct LedgerFileTests {
+@Suite struct LedgerFileTests {
     /// A working folder with simulated notifications and a migrated database.
     private struct Site {
         let folder: WorkingFolder
